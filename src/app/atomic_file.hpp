@@ -1,0 +1,21 @@
+// A file that appears whole or not at all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rdma_read::app {
+
+/// Replaces the file `path` by `text`, or creates it: readers see the old content or the new one,
+/// never a part, also after a crash. The text goes to a temporary file in the same folder, which is
+/// synced and then renamed. A symbolic link is followed to the file it leads to, so the link stays.
+///
+/// The file's mode is that of a newly created file (0666 less the umask), or that of the file it
+/// replaces. A target that exists and is not a regular file (a terminal, a pipe, /dev/full) cannot
+/// be replaced and is written directly; opening a pipe waits for its reader.
+///
+/// \throws std::system_error naming the file, the call and the cause; no temporary file is left
+///         then, and an existing regular file is as it was
+void write_whole(const std::string& path, std::string_view text);
+
+}  // namespace rdma_read::app

@@ -1,0 +1,38 @@
+// The options of rdma_read: one server or one client, without MPI.
+#pragma once
+
+#include "app/command_line.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+namespace rdma_read::app {
+
+inline constexpr std::uint16_t kPairPort = 7471;
+
+/// rdma_read -s
+struct PairServerOptions {
+    std::optional<std::string> bind;  ///< Literal address to listen on; none: all.
+    std::uint16_t port = kPairPort;   ///< 0: any free port.
+    std::string message = "Hello from RDMA server memory!";  ///< No NUL; at most `size` bytes.
+    std::uint64_t size = 4096;                               ///< Bytes exposed.
+    std::uint32_t clients = 1;                               ///< 0: serve until stopped.
+};
+
+/// rdma_read -c SERVER
+struct PairClientOptions {
+    std::string server;                                           ///< Address or name.
+    std::uint16_t port = kPairPort;                               ///< Never 0.
+    std::chrono::nanoseconds timeout = std::chrono::seconds{30};  ///< Whole budget.
+};
+
+using ParsedPairOptions = std::variant<PairServerOptions, PairClientOptions, EarlyExit>;
+
+/// Parses the command line of rdma_read. Prints nothing and reads no environment variable. A wrong
+/// command line gives two lines: the error and the usage.
+[[nodiscard]] ParsedPairOptions parse_pair_options(int argc, const char* const* argv);
+
+}  // namespace rdma_read::app
