@@ -1,0 +1,72 @@
+// The lifetime of MPI in this process.
+#include "rdma_read/cluster/mpi_session.hpp"
+
+#include "mpi_call.hpp"
+#include "rdma_read/cluster/transport.hpp"
+
+#include <mpi.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace rdma_read::cluster {
+namespace {
+
+void keep_off_the_fabric() {
+    const auto is_set = [](const std::string& name) {
+        return std::getenv(name.c_str()) != nullptr;
+    };
+    for (const auto& [name, value] :
+         settings_off_the_fabric(MpiSession::library_version(), is_set)) {
+        if (setenv(name.c_str(), value.c_str(), 0) != 0) {
+            throw Error("setenv " + name + ": " + std::strerror(errno));
+        }
+    }
+}
+
+}  // namespace
+
+MpiSession::MpiSession() {
+    int initialized = 0;
+    check("MPI_Initialized", MPI_Initialized(&initialized));
+    if (initialized != 0) {
+        throw Error("MPI_Init_thread: MPI is initialised already in this process");
+    }
+    keep_off_the_fabric();
+    int provided = MPI_THREAD_SINGLE;
+    check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+    if (provided < MPI_THREAD_FUNNELED) {
+        MPI_Finalize();
+        throw Error(
+            "MPI_Init_thread: this MPI library was built without support for threads "
+            "(MPI_THREAD_FUNNELED), which this program needs");
+    }
+    check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    // Errors of calls that have no communicator are raised on this one.
+    check("MPI_Comm_set_errhandler", MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+}
+
+MpiSession::~MpiSession() {
+    if (!abandoned_) {
+        MPI_Finalize();
+    }
+}
+
+void MpiSession::abort(int code) {
+    std::fflush(nullptr);  // MPI_Abort may end the process by a signal
+    MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);
+}
+
+std::string MpiSession::library_version() {
+    std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+    int length = 0;
+    check("MPI_Get_library_version", MPI_Get_library_version(text.data(), &length));
+    const std::string version(text.data(), static_cast<std::size_t>(length));
+    return version.substr(0, version.find_first_of("\n\r"));
+}
+
+}  // namespace rdma_read::cluster
