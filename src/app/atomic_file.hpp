@@ -1,6 +1,7 @@
 // A file that appears whole or not at all.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,10 +13,15 @@ namespace rdma_read::app {
 ///
 /// The file's mode is that of a newly created file (0666 less the umask), or that of the file it
 /// replaces. A target that exists and is not a regular file (a terminal, a pipe, /dev/full) cannot
-/// be replaced and is written directly; opening a pipe waits for its reader.
+/// be replaced and is written directly; opening a pipe waits for its reader. So is the file that
+/// stdout or stderr leads to (/dev/stdout): to replace it would lose what else is printed.
 ///
 /// \throws std::system_error naming the file, the call and the cause; no temporary file is left
 ///         then, and an existing regular file is as it was
 void write_whole(const std::string& path, std::string_view text);
+
+/// Why write_whole would fail right now, as half a sentence; nullopt if nothing speaks against it.
+/// Creates nothing. To be told before a long run, not after.
+[[nodiscard]] std::optional<std::string> why_not_writable(const std::string& path);
 
 }  // namespace rdma_read::app

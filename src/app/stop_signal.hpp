@@ -9,7 +9,8 @@
 namespace rdma_read::app {
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP request an orderly stop, and SIGPIPE is ignored (a
-/// closed stdout then shows as a failed write). The destructor restores the former handlers.
+/// closed stdout then shows as a failed write). A signal that was ignored before stays ignored, as
+/// under nohup. The destructor restores the former handlers.
 ///
 /// The same signal again, later than kSameRequest after the first, has its default effect and ends
 /// the process: a program that is stuck can be killed from the keyboard. Within that time it counts
