@@ -1,0 +1,42 @@
+// A completion queue with the channel that wakes whoever sleeps on it.
+#pragma once
+
+#include "rdma_read/rdma/handles.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace rdma_read::rdma {
+
+/// Owns a completion channel and a queue on it. It must outlive the queue pairs that use it.
+/// Only one thread may use it at a time.
+class CompletionQueue {
+  public:
+    /// Throws Error; `entries` is the least number of completions that it holds.
+    CompletionQueue(ibv_context* verbs, int entries);
+    CompletionQueue(const CompletionQueue&) = delete;
+    CompletionQueue& operator=(const CompletionQueue&) = delete;
+    CompletionQueue(CompletionQueue&&) = delete;
+    CompletionQueue& operator=(CompletionQueue&&) = delete;
+    /// Acknowledges what it received: ibv_destroy_cq(3) waits for that.
+    ~CompletionQueue();
+
+    /// Takes finished work requests, as many as there are and fit; never waits. Throws Error.
+    [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into);
+    /// Asks for one wake-up at the next completion. What finished before is not announced, so poll
+    /// once more after it (ibv_req_notify_cq(3)). Throws Error.
+    void arm();
+    /// Takes wake-ups off the channel; never waits.
+    void drain_wakeups() noexcept;
+
+    [[nodiscard]] ibv_cq* get() const noexcept { return cq_.get(); }
+    /// Readable after a wake-up; for poll(2) and epoll(7).
+    [[nodiscard]] int fd() const noexcept { return channel_->fd; }
+
+  private:
+    CompChannelHandle channel_;
+    CqHandle cq_;
+    unsigned int unacknowledged_ = 0;
+};
+
+}  // namespace rdma_read::rdma

@@ -1,0 +1,123 @@
+// The reading side of one connection: connects, gets the descriptor, waits for completions, leaves.
+#pragma once
+
+#include "rdma_read/rdma/buffer.hpp"
+#include "rdma_read/rdma/cm_id.hpp"
+#include "rdma_read/rdma/completion_queue.hpp"
+#include "rdma_read/rdma/deadline.hpp"
+#include "rdma_read/rdma/event_channel.hpp"
+#include "rdma_read/rdma/memory_region.hpp"
+#include "rdma_read/rdma/queue_pair.hpp"
+#include "rdma_read/rdma/wire.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace rdma_read::rdma {
+
+/// What a reader asks for.
+struct ReadClientConfig {
+    Address server;
+    Hello hello;
+    /// Reads in flight that are wanted, at least 1; clamped to what the device can.
+    std::uint32_t depth = 1;
+    /// Where reads land; must outlive the client. Empty: set_destination() follows.
+    std::span<std::byte> destination;
+};
+
+/// The path that a connection takes, as the connection manager and the device tell it.
+struct ConnectionPath {
+    std::string device;
+    std::uint8_t port_num = 0;
+    std::string local_address;
+    std::string remote_address;
+    std::string gid;
+    std::uint32_t mtu = 0;               ///< bytes, 0 if not known
+    std::uint32_t depth_negotiated = 0;  ///< reads that may be in flight on the wire
+};
+
+/// Why a wait for completions ended without one.
+enum class WaitEnd { completions, disconnected, timeout };
+
+/// One connection to a ReadServer. Constructed connected and in possession of the descriptor, or
+/// not at all. Only the thread that built it may use it.
+class ReadClient {
+  public:
+    /// One attempt. Throws Error with the phase it failed in; the destructors of what was built so
+    /// far do not wait for the network.
+    ReadClient(const ReadClientConfig& config, Deadline deadline);
+    ReadClient(const ReadClient&) = delete;
+    ReadClient& operator=(const ReadClient&) = delete;
+    ReadClient(ReadClient&&) = delete;
+    ReadClient& operator=(ReadClient&&) = delete;
+    ~ReadClient() = default;
+
+    /// The permission that the server gave; checked to be well-formed.
+    [[nodiscard]] const RemoteBuffer& remote() const noexcept { return remote_; }
+    [[nodiscard]] const ConnectionPath& path() const noexcept { return path_; }
+    /// Work requests that fit the send queue.
+    [[nodiscard]] std::uint32_t send_entries() const noexcept { return send_entries_; }
+    /// The longest single work request: the port's limit, at most 1 GiB.
+    [[nodiscard]] std::uint64_t max_message() const noexcept { return max_message_; }
+    [[nodiscard]] const MemoryRegion& destination() const noexcept { return *destination_; }
+    [[nodiscard]] QueuePair& queue_pair() noexcept { return *qp_; }
+    [[nodiscard]] CompletionQueue& completion_queue() noexcept { return *cq_; }
+
+    /// Registers where reads land, once, for who learns only from the descriptor how much there is
+    /// to read. The memory must outlive the client. Throws Error.
+    void set_destination(std::span<std::byte> memory);
+
+    /// Takes finished work requests without waiting. Throws Error.
+    [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into) { return cq_->poll(into); }
+    /// Sleeps until there are completions (then `done` holds them), the connection ends, or the
+    /// deadline passes. Watches completion queue and event channel alike: when a peer dies, some
+    /// devices deliver only DISCONNECTED and never a completion. Throws Error.
+    [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
+
+    /// Says goodbye, and waits for the answer no longer than the deadline.
+    void disconnect(Deadline deadline) noexcept;
+
+  private:
+    CmEvent expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
+                   Deadline deadline);
+    void receive_descriptor(Deadline deadline);
+    [[nodiscard]] bool connection_ended();
+
+    // In the order of construction: each needs those before it, and is destroyed before them.
+    Address server_;
+    EventChannel channel_;
+    CmId id_;
+    PdHandle pd_;
+    std::optional<CompletionQueue> cq_;
+    Buffer message_memory_;
+    std::optional<MemoryRegion> messages_;
+    std::optional<MemoryRegion> destination_;
+    std::optional<QueuePair> qp_;
+    RemoteBuffer remote_;
+    ConnectionPath path_;
+    std::uint32_t send_entries_ = 1;
+    std::uint64_t max_message_ = 0;
+    bool ended_ = false;
+    std::string ended_by_;
+};
+
+/// A connection, and what it took to get it.
+struct Connected {
+    std::unique_ptr<ReadClient> client;
+    std::uint32_t attempts = 0;
+    std::chrono::nanoseconds took{};
+};
+
+/// Connects, again on a fresh id with growing, jittered pauses while the failure is one that may
+/// pass (nobody listens yet, stale connection, unreachable, a resolution that timed out), until the
+/// deadline. `attempts` counts also when it throws. Throws the last Error.
+[[nodiscard]] Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
+                                           std::uint32_t& attempts,
+                                           const std::function<void(const Error&)>& on_retry = {});
+
+}  // namespace rdma_read::rdma

@@ -1,0 +1,112 @@
+// The serving side: exposes one buffer, tells readers where it is, and stays out of their reads.
+#pragma once
+
+#include "rdma_read/rdma/cm_id.hpp"
+#include "rdma_read/rdma/device.hpp"
+#include "rdma_read/rdma/event_channel.hpp"
+#include "rdma_read/rdma/unique_fd.hpp"
+#include "rdma_read/rdma/wire.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rdma_read::rdma {
+
+/// How a server behaves.
+struct ReadServerConfig {
+    /// Where to listen; port 0 takes any free one. An IPv6 wildcard listens on every address of
+    /// every device, IPv4 included.
+    Address address;
+    /// Only readers that know it are let in.
+    RunId run{};
+    /// Ranks run from 0 to ranks - 1, each connected once at a time; 0 lets any rank in, any number
+    /// of times.
+    std::uint32_t ranks = 0;
+    /// Connections at a time; further ones are refused with Refusal::server_full.
+    std::uint32_t max_connections = 1024;
+    /// How long a peer may take from its request to its first message.
+    std::chrono::milliseconds handshake_limit{10'000};
+    /// Ends serve() when it becomes readable, like stop(); not owned; -1: none.
+    int stop_fd = -1;
+};
+
+/// What happened while a server served.
+struct ServeSummary {
+    std::uint64_t connections = 0;  ///< readers that were given the descriptor
+    std::uint64_t finished = 0;     ///< of these, connections that have ended
+    std::uint64_t refused = 0;      ///< requests turned away
+    double seconds = 0;             ///< wall time in serve()
+    double cpu_seconds = 0;         ///< CPU time of the serving thread in serve()
+};
+
+/// Listens on one address and serves one buffer, read-only. The constructor listens, so the port
+/// can be published before serve() runs. One thread calls serve(); stop() may be called from any
+/// thread or signal handler.
+class ReadServer {
+  public:
+    /// `exposed` must outlive the server and be filled already: a reader may read it at once.
+    /// Throws Error.
+    ReadServer(const ReadServerConfig& config, std::span<std::byte> exposed);
+    ReadServer(const ReadServer&) = delete;
+    ReadServer& operator=(const ReadServer&) = delete;
+    ReadServer(ReadServer&&) = delete;
+    ReadServer& operator=(ReadServer&&) = delete;
+    ~ReadServer();
+
+    /// Where it listens, with the real port.
+    [[nodiscard]] Address address() const noexcept { return address_; }
+    /// The device port behind the address; nothing for a wildcard.
+    [[nodiscard]] const std::optional<DevicePort>& port() const noexcept { return port_; }
+
+    /// Serves until stop() or until `finished_limit` readers have come and gone (0: no limit).
+    /// Sleeps in epoll_wait(2) when nothing happens; the reads themselves do not wake it.
+    /// Throws Error only for what ends the service as a whole.
+    ServeSummary serve(std::uint64_t finished_limit = 0);
+
+    /// Ends serve() soon; may come before it. Async-signal-safe.
+    void stop() noexcept;
+
+    /// What a single connection's failure or an unwanted peer looks like, for a log; called on the
+    /// serving thread. Set before serve().
+    void on_notice(std::function<void(const std::string&)> notice) { notice_ = std::move(notice); }
+
+  private:
+    struct Connection;
+    struct ServedDevice;
+
+    void handle(CmEvent event);
+    void request(CmEvent event);
+    void refuse(CmIdHandle incoming, Refusal refusal);
+    void completed(const ibv_wc& completion);
+    void grant(Connection& connection);
+    void drop(std::uint64_t serial);
+    void drop_silent_peers();
+    void drain(ServedDevice& device);
+    [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;
+    [[nodiscard]] ServedDevice* find_device(const ibv_context* verbs) noexcept;
+    [[nodiscard]] int next_timeout_ms() const noexcept;
+    void notice(const std::string& text) const;
+
+    // In the order of construction: each needs those before it, and is destroyed before them.
+    ReadServerConfig config_;
+    EventChannel channel_;
+    CmId listener_;
+    Address address_;
+    std::optional<DevicePort> port_;
+    UniqueFd stop_event_;
+    std::vector<std::unique_ptr<ServedDevice>> devices_;
+    std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+    std::uint64_t next_serial_ = 1;
+    ServeSummary summary_;
+    std::function<void(const std::string&)> notice_;
+};
+
+}  // namespace rdma_read::rdma

@@ -1,0 +1,93 @@
+// The hot path: keeps reads in flight and hands each finished one to whoever checks it.
+#pragma once
+
+#include "rdma_read/rdma/deadline.hpp"
+#include "rdma_read/rdma/read_client.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rdma_read::rdma {
+
+/// One read: from where in the remote buffer, and to where in the client's destination region.
+struct ReadRequest {
+    std::uint64_t remote_offset = 0;
+    std::span<std::byte> destination;
+};
+
+/// Decides what is read and looks at what arrived. Called on the streaming thread.
+class ReadSink {
+  public:
+    ReadSink() = default;
+    ReadSink(const ReadSink&) = delete;
+    ReadSink& operator=(const ReadSink&) = delete;
+    ReadSink(ReadSink&&) = delete;
+    ReadSink& operator=(ReadSink&&) = delete;
+    virtual ~ReadSink() = default;
+
+    /// The next read of a slot; its destination is the slot's own and free.
+    virtual ReadRequest next(std::uint32_t slot) = 0;
+    /// The slot's read is complete; its destination may be looked at until the call returns.
+    virtual void finished(std::uint32_t slot) = 0;
+};
+
+/// Why a stream ended early, as a value: the data path does not throw.
+struct ReadFailure {
+    Failure failure = Failure::read;
+    std::string message;
+    std::string hint;
+};
+
+/// What a stream did.
+struct StreamSummary {
+    std::uint64_t reads = 0;              ///< completed and handed to the sink
+    std::chrono::nanoseconds duration{};  ///< from the first post to the last completion
+    std::optional<ReadFailure> failure;   ///< nothing if everything asked for was read
+};
+
+/// When a stream is done.
+struct StreamPlan {
+    std::uint32_t slots = 1;  ///< reads in flight, at least 1
+    std::uint64_t reads = 0;  ///< how many in all; 0: as many as `until` allows
+    /// No read is begun after this; those in flight are awaited.
+    std::optional<Deadline> until;
+};
+
+/// Streams reads over one connected client. Reads longer than the device's longest message are made
+/// of several work requests. Allocates in the constructor only. One thread at a time.
+class ReadStream {
+  public:
+    explicit ReadStream(ReadClient& client);
+
+    /// Runs the plan. The deadline bounds everything.
+    [[nodiscard]] StreamSummary run(ReadSink& sink, const StreamPlan& plan, Deadline deadline);
+
+    /// One read, alone, through slot 0: from just before it is posted to just after its completion
+    /// was seen. On failure the duration is 0 and summary.failure says why.
+    [[nodiscard]] StreamSummary run_one(ReadSink& sink, Deadline deadline);
+
+  private:
+    struct Slot {
+        ReadRequest request;
+        std::uint64_t posted_bytes = 0;
+        std::uint32_t requests_in_flight = 0;
+    };
+
+    [[nodiscard]] std::optional<ReadFailure> check_range(const ReadRequest& request) const;
+    [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
+    [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
+                                                               Deadline deadline);
+
+    ReadClient& client_;
+    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> free_slots_;
+    std::vector<ibv_send_wr> requests_;
+    std::vector<ibv_sge> elements_;
+    std::vector<ibv_wc> completions_;
+};
+
+}  // namespace rdma_read::rdma

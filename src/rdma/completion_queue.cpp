@@ -1,0 +1,52 @@
+// Polls, arms and drains one completion queue.
+#include "rdma_read/rdma/completion_queue.hpp"
+
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/unique_fd.hpp"
+
+#include <fmt/format.h>
+
+namespace rdma_read::rdma {
+
+CompletionQueue::CompletionQueue(ibv_context* verbs, int entries)
+    : channel_(check_pointer(ibv_create_comp_channel(verbs),
+                             {Phase::setup, "ibv_create_comp_channel", device_name(verbs)})),
+      cq_(check_pointer(ibv_create_cq(verbs, entries, nullptr, channel_.get(), 0),
+                        {Phase::setup, "ibv_create_cq",
+                         fmt::format("{} entries on {}", entries, device_name(verbs))})) {
+    make_non_blocking(channel_->fd, "completion channel");
+}
+
+CompletionQueue::~CompletionQueue() {
+    if (unacknowledged_ > 0) {
+        ibv_ack_cq_events(cq_.get(), unacknowledged_);
+    }
+}
+
+std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) {
+    const int count = ibv_poll_cq(cq_.get(), static_cast<int>(into.size()), into.data());
+    if (count < 0) {
+        throw Error(Failure::setup, Phase::read, fmt::format("ibv_poll_cq: failed with {}", count),
+                    {}, count);
+    }
+    return into.first(static_cast<std::size_t>(count));
+}
+
+void CompletionQueue::arm() {
+    check_errno_value(ibv_req_notify_cq(cq_.get(), 0), {Phase::read, "ibv_req_notify_cq", ""});
+}
+
+void CompletionQueue::drain_wakeups() noexcept {
+    ibv_cq* cq = nullptr;
+    void* context = nullptr;
+    while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) {
+        ++unacknowledged_;
+    }
+    // Acknowledging takes a lock, so it is done for many at once.
+    if (unacknowledged_ >= 64) {
+        ibv_ack_cq_events(cq_.get(), unacknowledged_);
+        unacknowledged_ = 0;
+    }
+}
+
+}  // namespace rdma_read::rdma

@@ -1,0 +1,66 @@
+// Takes events off the channel: copied, acknowledged, and only then interpreted.
+#include "rdma_read/rdma/event_channel.hpp"
+
+#include "rdma_read/rdma/unique_fd.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <cerrno>
+
+namespace rdma_read::rdma {
+
+EventChannel::EventChannel()
+    : channel_(check_pointer(rdma_create_event_channel(),
+                             {Phase::device, "rdma_create_event_channel", ""})) {
+    make_non_blocking(channel_->fd, "event channel");
+}
+
+std::optional<CmEvent> EventChannel::try_next() {
+    rdma_cm_event* raw = nullptr;
+    if (rdma_get_cm_event(channel_.get(), &raw) != 0) {
+        if (errno == EAGAIN || errno == EINTR) {
+            return std::nullopt;
+        }
+        throw_system_error({Phase::connect, "rdma_get_cm_event", ""}, -1);
+    }
+    CmEvent event;
+    event.type = raw->event;
+    event.status = raw->status;
+    event.id = raw->id;
+    // Only these carry connection parameters; in others the union holds something else.
+    if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST || raw->event == RDMA_CM_EVENT_ESTABLISHED
+        || raw->event == RDMA_CM_EVENT_REJECTED || raw->event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+        const rdma_conn_param& parameters = raw->param.conn;
+        event.responder_resources = parameters.responder_resources;
+        event.initiator_depth = parameters.initiator_depth;
+        if (parameters.private_data != nullptr) {
+            event.set_private_data({static_cast<const std::byte*>(parameters.private_data),
+                                    parameters.private_data_len});
+        }
+    }
+    if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        event.incoming.reset(raw->id);
+    }
+    check_minus_one(rdma_ack_cm_event(raw), {Phase::connect, "rdma_ack_cm_event", ""});
+    return event;
+}
+
+CmEvent EventChannel::next(Deadline deadline, Phase phase, const std::string& waiting_for) {
+    for (;;) {
+        if (auto event = try_next()) {
+            return std::move(*event);
+        }
+        if (deadline.expired()) {
+            throw Error(
+                Failure::timeout, phase,
+                fmt::format("no answer before the deadline while waiting for {}", waiting_for));
+        }
+        pollfd ready{fd(), POLLIN, 0};
+        if (poll(&ready, 1, deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
+            throw_system_error({phase, "poll", "event channel"}, -1);
+        }
+    }
+}
+
+}  // namespace rdma_read::rdma

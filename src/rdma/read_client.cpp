@@ -1,0 +1,294 @@
+// Resolves, connects, introduces itself, and receives the permission to read.
+#include "rdma_read/rdma/read_client.hpp"
+
+#include "rdma_read/rdma/error.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <random>
+#include <thread>
+
+namespace rdma_read::rdma {
+
+namespace {
+
+constexpr std::uint64_t kReceiveDescriptor = 1;
+constexpr std::uint64_t kSendReady = 2;
+constexpr std::size_t kReadyOffset = 128;
+constexpr std::size_t kMessageBytes = 256;
+// More than any message of this protocol, so that a longer one arrives and is refused here rather
+// than failing the queue pair with a length error.
+constexpr std::size_t kReceiveBytes = kReadyOffset;
+
+constexpr std::uint64_t kLongestRequest = 1ULL << 30U;
+
+// A single step of address or route resolution; the kernel retries within it.
+std::chrono::milliseconds step_timeout(Deadline deadline) {
+    constexpr std::chrono::milliseconds kLongest{5000};
+    return std::clamp(std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining()),
+                      std::chrono::milliseconds(1), kLongest);
+}
+
+Error event_error(const CmEvent& event, Phase phase, const Address& server) {
+    const std::string peer = server.with_port_text();
+    if (event.type == RDMA_CM_EVENT_REJECTED) {
+        if (const auto refusal = decode_refusal(event.private_data())) {
+            return {Failure::refused, phase,
+                    fmt::format("the server at {} refused the connection: {}", peer,
+                                to_string(*refusal)),
+                    *refusal == Refusal::server_full
+                        ? "let fewer readers run at a time"
+                        : "start both ends from the same run and build",
+                    event.status};
+        }
+        return {event.status == 28 ? Failure::refused : Failure::unreachable, phase,
+                fmt::format("connection to {}: {}", peer, describe(event)),
+                "check on the server's host that the program runs and listens on this address and "
+                "port: rdma resource show cm_id",
+                event.status};
+    }
+    const Failure failure = event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ? Failure::no_device
+                            : event.type == RDMA_CM_EVENT_DISCONNECTED ? Failure::disconnected
+                            : event.status == -ENODEV                  ? Failure::bad_address
+                                                                       : Failure::unreachable;
+    const char* hint = "check the path to the server: ping, ip route get, rdma link on both hosts";
+    if (event.status == -ENODEV) {
+        hint = "no RDMA device of this host leads to that address; check: rdma link; ip route get";
+    } else if (failure == Failure::disconnected) {
+        hint = "the server ended; look at its output, and at dmesg on its host";
+    }
+    return {failure, phase, fmt::format("connection to {}: {}", peer, describe(event)), hint,
+            event.status};
+}
+
+bool may_pass(const Error& error) noexcept {
+    return error.failure() == Failure::unreachable && error.code() != ENETUNREACH
+           && error.code() != EHOSTUNREACH;
+}
+
+}  // namespace
+
+ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
+    : server_(config.server), id_(channel_), message_memory_(kMessageBytes) {
+    id_.resolve_address(server_, nullptr, step_timeout(deadline));
+    (void)expect(RDMA_CM_EVENT_ADDR_RESOLVED, Phase::resolve, "address resolution", deadline);
+    id_.resolve_route(server_, step_timeout(deadline));
+    (void)expect(RDMA_CM_EVENT_ROUTE_RESOLVED, Phase::resolve, "route resolution", deadline);
+
+    ibv_context* const verbs = id_.verbs();
+    ibv_device_attr device{};
+    check_errno_value(ibv_query_device(verbs, &device),
+                      {Phase::setup, "ibv_query_device", device_name(verbs)});
+    ibv_port_attr port{};
+    check_errno_value(ibv_query_port(verbs, id_.port_num(), &port),
+                      {Phase::setup, "ibv_query_port", device_name(verbs)});
+    max_message_ = std::min<std::uint64_t>(port.max_msg_sz, kLongestRequest);
+    send_entries_ = std::clamp<std::uint32_t>(
+        config.depth, 1, static_cast<std::uint32_t>(std::max(device.max_qp_wr - 1, 1)));
+    const auto wanted_depth = static_cast<std::uint8_t>(std::min<std::uint32_t>(
+        send_entries_, static_cast<std::uint32_t>(std::clamp(device.max_qp_init_rd_atom, 1, 255))));
+
+    pd_ = allocate_pd(verbs);
+    cq_.emplace(verbs, static_cast<int>(send_entries_ + 2));
+    messages_.emplace(pd_.get(), message_memory_.bytes(), Intent::messages);
+    if (!config.destination.empty()) {
+        set_destination(config.destination);
+    }
+    qp_.emplace(id_, pd_.get(), *cq_, send_entries_ + 1, 1);
+    // Before connecting: the server's answer must meet a posted receive.
+    qp_->post_receive(*messages_, messages_->memory().first(kReceiveBytes), kReceiveDescriptor);
+
+    const auto hello = encode(config.hello);
+    ConnectionParameters parameters;
+    parameters.initiator_depth = wanted_depth;
+    parameters.private_data = hello;
+    id_.connect(parameters, server_);
+    const CmEvent established =
+        expect(RDMA_CM_EVENT_ESTABLISHED, Phase::connect, "the connection", deadline);
+    path_.depth_negotiated = established.initiator_depth;
+    if (established.initiator_depth == 0) {
+        throw Error(
+            Failure::limit, Phase::connect,
+            fmt::format("{} grants no reads: the negotiated read depth is 0",
+                        server_.with_port_text()),
+            "the server's device or program answers no RDMA Read; check max_qp_rd_atom with "
+            "ibv_devinfo -v on the server");
+    }
+    receive_descriptor(deadline);
+
+    path_.device = device_name(verbs);
+    path_.port_num = id_.port_num();
+    const auto local = id_.local_address();
+    path_.local_address = local ? local->to_string() : std::string();
+    path_.remote_address = server_.to_string();
+    path_.gid = id_.gid();
+    path_.mtu = qp_->path_mtu();
+}
+
+void ReadClient::set_destination(std::span<std::byte> memory) {
+    destination_.emplace(
+        pd_.get(), memory,
+        id_.is_iwarp() ? Intent::iwarp_read_destination : Intent::read_destination);
+}
+
+CmEvent ReadClient::expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
+                           Deadline deadline) {
+    CmEvent event = channel_.next(deadline, phase,
+                                  fmt::format("{} ({})", waiting_for, server_.with_port_text()));
+    if (event.type != type) {
+        throw event_error(event, phase, server_);
+    }
+    return event;
+}
+
+void ReadClient::receive_descriptor(Deadline deadline) {
+    const auto ready = encode_ready();
+    const auto outgoing = messages_->memory().subspan(kReadyOffset, kReadyBytes);
+    std::ranges::copy(ready, outgoing.begin());
+    qp_->post_send(*messages_, outgoing, kSendReady);
+
+    // The answer can be seen before the completion of what asked for it; both are needed, since the
+    // send queue has room for reads only when the send is done.
+    bool sent = false;
+    std::optional<std::size_t> received;
+    std::array<ibv_wc, 2> completions{};
+    while (!sent || !received) {
+        std::span<ibv_wc> done;
+        switch (wait(completions, done, deadline)) {
+            case WaitEnd::timeout:
+                throw Error(Failure::timeout, Phase::descriptor,
+                            fmt::format("{} accepted the connection but sent no descriptor before "
+                                        "the deadline",
+                                        server_.with_port_text()),
+                            "the server may be stuck or stopped; look at its process and output");
+            case WaitEnd::disconnected:
+                throw Error(
+                    Failure::disconnected, Phase::descriptor,
+                    fmt::format("{} ended the connection before it sent the descriptor ({})",
+                                server_.with_port_text(), ended_by_),
+                    "the server ended or dropped this reader; look at its output");
+            case WaitEnd::completions:
+                break;
+        }
+        for (const ibv_wc& completion : done) {
+            if (completion.status != IBV_WC_SUCCESS) {
+                throw Error(
+                    Failure::disconnected, Phase::descriptor,
+                    fmt::format("exchanging the descriptor with {}: work completion {} ({})",
+                                server_.with_port_text(), ibv_wc_status_str(completion.status),
+                                static_cast<int>(completion.status)),
+                    "the server ended or dropped this reader; look at its output",
+                    static_cast<int>(completion.status));
+            }
+            if (completion.wr_id == kSendReady) {
+                sent = true;
+            } else {
+                received = completion.byte_len;
+            }
+        }
+    }
+    const auto message = messages_->memory().first(std::min<std::size_t>(*received, kReceiveBytes));
+    const auto descriptor = decode_remote_buffer(message);
+    if (!descriptor) {
+        throw Error(Failure::protocol, Phase::descriptor,
+                    fmt::format("{} sent {} bytes that are no valid buffer descriptor",
+                                server_.with_port_text(), *received),
+                    "the peer is another program or another version of this one");
+    }
+    remote_ = *descriptor;
+}
+
+bool ReadClient::connection_ended() {
+    while (const auto event = channel_.try_next()) {
+        if (event->type != RDMA_CM_EVENT_ADDR_CHANGE) {
+            ended_ = true;
+            if (ended_by_.empty()) {
+                ended_by_ = describe(*event);
+            }
+        }
+    }
+    return ended_;
+}
+
+WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline) {
+    // A short look first: where an answer takes less than a sleep and a wake-up, sleeping costs
+    // more than it saves.
+    constexpr int kPollsBeforeSleep = 64;
+    for (int i = 0; i < kPollsBeforeSleep; ++i) {
+        done = cq_->poll(into);
+        if (!done.empty()) {
+            return WaitEnd::completions;
+        }
+    }
+    for (;;) {
+        cq_->drain_wakeups();
+        cq_->arm();
+        // What finished between the last poll and the arming raises no wake-up.
+        done = cq_->poll(into);
+        if (!done.empty()) {
+            return WaitEnd::completions;
+        }
+        if (connection_ended()) {
+            // Completions that were on their way when the peer left come first.
+            done = cq_->poll(into);
+            return done.empty() ? WaitEnd::disconnected : WaitEnd::completions;
+        }
+        if (deadline.expired()) {
+            return WaitEnd::timeout;
+        }
+        std::array<pollfd, 2> ready{{{cq_->fd(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}}};
+        if (::poll(ready.data(), ready.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
+            throw_system_error({Phase::read, "poll", "completion channel"}, -1);
+        }
+    }
+}
+
+void ReadClient::disconnect(Deadline deadline) noexcept {
+    if (!id_.disconnect()) {
+        return;
+    }
+    // The answer lets the server forget this reader in order, but nobody depends on it: towards a
+    // stopped peer it never comes.
+    try {
+        while (!connection_ended() && !deadline.expired()) {
+            pollfd ready{channel_.fd(), POLLIN, 0};
+            ::poll(&ready, 1, deadline.poll_timeout_ms());
+        }
+    } catch (const Error&) {
+        return;
+    }
+}
+
+Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
+                             std::uint32_t& attempts,
+                             const std::function<void(const Error&)>& on_retry) {
+    const auto started = Deadline::Clock::now();
+    std::minstd_rand random(std::random_device{}());
+    std::chrono::milliseconds pause{20};
+    for (attempts = 1;; ++attempts) {
+        try {
+            Connected connected;
+            connected.client = std::make_unique<ReadClient>(config, deadline);
+            connected.attempts = attempts;
+            connected.took = Deadline::Clock::now() - started;
+            return connected;
+        } catch (const Error& error) {
+            if (!may_pass(error) || deadline.remaining() <= pause) {
+                throw;
+            }
+            if (on_retry) {
+                on_retry(error);
+            }
+        }
+        // Jitter spreads readers that were turned away together.
+        std::uniform_int_distribution<int> jitter(0, static_cast<int>(pause.count()));
+        std::this_thread::sleep_for(pause / 2 + std::chrono::milliseconds(jitter(random)));
+        pause = std::min(pause * 2, std::chrono::milliseconds(1000));
+    }
+}
+
+}  // namespace rdma_read::rdma

@@ -1,0 +1,438 @@
+// One event loop for all readers: requests, first messages, descriptors, goodbyes.
+#include "rdma_read/rdma/read_server.hpp"
+
+#include "rdma_read/rdma/buffer.hpp"
+#include "rdma_read/rdma/completion_queue.hpp"
+#include "rdma_read/rdma/deadline.hpp"
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/memory_region.hpp"
+#include "rdma_read/rdma/queue_pair.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+
+namespace rdma_read::rdma {
+
+namespace {
+
+// One slot of message memory holds what a connection receives and what it sends.
+constexpr std::size_t kSlotBytes = 64;
+constexpr std::size_t kSendOffset = 32;
+// A receive longer than any message of this protocol: a longer one arrives and is refused here.
+static_assert(kReadyBytes < kSendOffset && kRemoteBufferBytes <= kSlotBytes - kSendOffset);
+
+// A connection's work requests are told apart by the lowest bit of their id.
+constexpr std::uint64_t kReceiveBit = 0;
+constexpr std::uint64_t kSendBit = 1;
+
+CmId bound_id(const EventChannel& channel, const Address& address) {
+    CmId id(channel);
+    id.bind(address);
+    return id;
+}
+
+// An early exit would tell a stranger how much of the run id was right.
+bool same_run(const RunId& left, const RunId& right) noexcept {
+    unsigned int difference = 0;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+        difference |= static_cast<unsigned int>(left[i] ^ right[i]);
+    }
+    return difference == 0;
+}
+
+double thread_cpu_seconds() noexcept {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+void watch(int epoll_fd, int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    check_minus_one(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event),
+                    {Phase::setup, "epoll_ctl", "EPOLL_CTL_ADD"});
+}
+
+std::uint8_t responder_limit(ibv_context* verbs) {
+    ibv_device_attr attributes{};
+    check_errno_value(ibv_query_device(verbs, &attributes),
+                      {Phase::setup, "ibv_query_device", device_name(verbs)});
+    return static_cast<std::uint8_t>(std::clamp(attributes.max_qp_rd_atom, 0, 255));
+}
+
+}  // namespace
+
+// What a server needs on each device that readers come in through: one completion queue and one
+// registration of the buffer for all of the device's connections.
+struct ReadServer::ServedDevice {
+    ServedDevice(ibv_context* context, std::span<std::byte> buffer, std::uint32_t max_connections)
+        : verbs(context),
+          responder_limit(rdma_read::rdma::responder_limit(context)),
+          pd(allocate_pd(context)),
+          cq(context, static_cast<int>(2 * max_connections)),
+          exposed(pd.get(), buffer, Intent::exposed_for_read),
+          message_memory(kSlotBytes * max_connections),
+          messages(pd.get(), message_memory.bytes(), Intent::messages) {
+        free_slots.reserve(max_connections);
+        for (std::uint32_t slot = max_connections; slot > 0; --slot) {
+            free_slots.push_back(slot - 1);
+        }
+        cq.arm();
+    }
+
+    [[nodiscard]] std::span<std::byte> incoming(std::uint32_t slot) const {
+        return messages.memory().subspan(slot * kSlotBytes, kSendOffset);
+    }
+    [[nodiscard]] std::span<std::byte> outgoing(std::uint32_t slot) const {
+        return messages.memory().subspan(slot * kSlotBytes + kSendOffset, kRemoteBufferBytes);
+    }
+
+    ibv_context* verbs;
+    std::uint8_t responder_limit;
+    PdHandle pd;
+    CompletionQueue cq;
+    MemoryRegion exposed;
+    Buffer message_memory;
+    MemoryRegion messages;
+    std::vector<std::uint32_t> free_slots;
+};
+
+struct ReadServer::Connection {
+    Connection(CmIdHandle incoming, std::uint64_t number, const Hello& introduction,
+               ServedDevice& on, Deadline limit)
+        : serial(number),
+          hello(introduction),
+          device(on),
+          slot(on.free_slots.back()),
+          handshake(limit),
+          id(std::move(incoming)),
+          qp(id, on.pd.get(), on.cq, 1, 1) {
+        device.free_slots.pop_back();
+    }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+    Connection(Connection&&) = delete;
+    Connection& operator=(Connection&&) = delete;
+    ~Connection() { device.free_slots.push_back(slot); }
+
+    std::uint64_t serial;
+    Hello hello;
+    ServedDevice& device;
+    std::uint32_t slot;
+    Deadline handshake;
+    bool established = false;
+    bool ready = false;
+    bool granted = false;
+    CmId id;
+    QueuePair qp;
+};
+
+ReadServer::ReadServer(const ReadServerConfig& config, std::span<std::byte> exposed)
+    : config_(config),
+      listener_(bound_id(channel_, config.address)),
+      stop_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (!stop_event_) {
+        throw_system_error({Phase::setup, "eventfd", ""}, -1);
+    }
+    if (listener_.verbs() != nullptr) {
+        port_ = query_port(listener_.verbs(), listener_.port_num());
+        port_->address = config.address.with_port(0);
+        devices_.push_back(
+            std::make_unique<ServedDevice>(listener_.verbs(), exposed, config.max_connections));
+    } else {
+        int count = 0;
+        const std::unique_ptr<ibv_context*, decltype(&rdma_free_devices)> all(
+            rdma_get_devices(&count), &rdma_free_devices);
+        for (int i = 0; all != nullptr && i < count; ++i) {
+            devices_.push_back(
+                std::make_unique<ServedDevice>(all.get()[i], exposed, config.max_connections));
+        }
+        if (devices_.empty()) {
+            throw_system_error({Phase::device, "rdma_get_devices", ""}, ENODEV);
+        }
+    }
+    // Last: from here on readers may come.
+    listener_.listen(static_cast<int>(config.max_connections));
+    address_ = listener_.local_address().value_or(config.address);
+}
+
+ReadServer::~ReadServer() = default;
+
+void ReadServer::stop() noexcept {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(stop_event_.get(), &one, sizeof(one));
+}
+
+ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
+    const UniqueFd poller(epoll_create1(EPOLL_CLOEXEC));
+    if (!poller) {
+        throw_system_error({Phase::setup, "epoll_create1", ""}, -1);
+    }
+    watch(poller.get(), stop_event_.get());
+    if (config_.stop_fd >= 0) {
+        watch(poller.get(), config_.stop_fd);
+    }
+    watch(poller.get(), channel_.fd());
+    for (const auto& device : devices_) {
+        watch(poller.get(), device->cq.fd());
+    }
+
+    const double cpu_at_start = thread_cpu_seconds();
+    const auto started = Deadline::Clock::now();
+    std::array<epoll_event, 8> woken{};
+    bool stopped = false;
+    while (!stopped && (finished_limit == 0 || summary_.finished < finished_limit)) {
+        const int count = epoll_wait(poller.get(), woken.data(), static_cast<int>(woken.size()),
+                                     next_timeout_ms());
+        if (count < 0 && errno != EINTR) {
+            throw_system_error({Phase::connect, "epoll_wait", ""}, -1);
+        }
+        for (int i = 0; i < count; ++i) {
+            const int fd = woken.at(static_cast<std::size_t>(i)).data.fd;
+            if (fd == stop_event_.get() || fd == config_.stop_fd) {
+                stopped = true;
+            } else if (fd == channel_.fd()) {
+                while (auto event = channel_.try_next()) {
+                    handle(std::move(*event));
+                }
+            } else {
+                const auto device = std::ranges::find_if(
+                    devices_, [&](const auto& candidate) { return candidate->cq.fd() == fd; });
+                drain(**device);
+            }
+        }
+        drop_silent_peers();
+    }
+    summary_.seconds = std::chrono::duration<double>(Deadline::Clock::now() - started).count();
+    summary_.cpu_seconds = thread_cpu_seconds() - cpu_at_start;
+    return summary_;
+}
+
+void ReadServer::handle(CmEvent event) {
+    switch (event.type) {
+        case RDMA_CM_EVENT_CONNECT_REQUEST:
+            request(std::move(event));
+            return;
+        case RDMA_CM_EVENT_ESTABLISHED:
+            if (Connection* const connection = find(event.id)) {
+                connection->established = true;
+                grant(*connection);
+            }
+            return;
+        case RDMA_CM_EVENT_ADDR_CHANGE:
+        case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+            return;
+        case RDMA_CM_EVENT_DEVICE_REMOVAL:
+            if (event.id == listener_.get()) {
+                throw Error(Failure::no_device, Phase::device,
+                            fmt::format("device {} was removed while serving",
+                                        device_name(listener_.verbs())),
+                            "check: dmesg; rdma link", event.status);
+            }
+            break;
+        default:
+            break;
+    }
+    // Whatever else happens on a connection ends it: DISCONNECTED, UNREACHABLE, CONNECT_ERROR, and
+    // events that this program does not know.
+    if (Connection* const connection = find(event.id)) {
+        if (event.type != RDMA_CM_EVENT_DISCONNECTED) {
+            notice(fmt::format("reader of rank {}: {}", connection->hello.rank, describe(event)));
+        } else {
+            connection->id.disconnect();
+        }
+        drop(connection->serial);
+    }
+}
+
+void ReadServer::request(CmEvent event) {
+    const HelloOrRefusal decoded = decode_hello(event.private_data());
+    if (!decoded.hello) {
+        refuse(std::move(event.incoming), decoded.refusal);
+        return;
+    }
+    const Hello& hello = *decoded.hello;
+    if (!same_run(hello.run, config_.run)) {
+        refuse(std::move(event.incoming), Refusal::other_run);
+        return;
+    }
+    if (config_.ranks > 0) {
+        if (hello.rank >= config_.ranks) {
+            refuse(std::move(event.incoming), Refusal::rank_out_of_range);
+            return;
+        }
+        const auto known = std::ranges::find_if(connections_, [&](const auto& entry) {
+            return entry.second->hello.rank == hello.rank;
+        });
+        if (known != connections_.end()) {
+            if (known->second->granted) {
+                refuse(std::move(event.incoming), Refusal::rank_already_connected);
+                return;
+            }
+            // A reader that gave up on its first attempt comes back before that attempt is over.
+            drop(known->first);
+        }
+    }
+    ServedDevice* const device = find_device(event.incoming->verbs);
+    if (device == nullptr || device->free_slots.empty()) {
+        refuse(std::move(event.incoming), Refusal::server_full);
+        return;
+    }
+    const std::uint64_t serial = next_serial_++;
+    try {
+        auto connection =
+            std::make_unique<Connection>(std::move(event.incoming), serial, hello, *device,
+                                         Deadline::after(config_.handshake_limit));
+        connection->qp.post_receive(device->messages, device->incoming(connection->slot),
+                                    serial << 1U | kReceiveBit);
+        ConnectionParameters parameters;
+        parameters.responder_resources =
+            std::min(event.responder_resources, device->responder_limit);
+        connection->id.accept(parameters);
+        connections_.emplace(serial, std::move(connection));
+    } catch (const Error& error) {
+        // The id is gone with the connection, and with it the request: the peer is told by the
+        // kernel. One reader's failure must not end the service for the others.
+        ++summary_.refused;
+        notice(fmt::format("reader of rank {}: {}", hello.rank, error.what()));
+    }
+}
+
+void ReadServer::refuse(CmIdHandle incoming, Refusal refusal) {
+    CmId id(std::move(incoming));
+    const auto peer = id.peer_address();
+    id.reject(encode(refusal));
+    ++summary_.refused;
+    notice(fmt::format("refused a connection from {}: {}",
+                       peer ? peer->to_string() : std::string("?"), to_string(refusal)));
+}
+
+void ReadServer::completed(const ibv_wc& completion) {
+    // Only wr_id, status, qp_num and vendor_err are valid when the status is not success.
+    const auto found = connections_.find(completion.wr_id >> 1U);
+    if (found == connections_.end()) {
+        return;  // flushed after the connection was dropped
+    }
+    Connection& connection = *found->second;
+    if (completion.status != IBV_WC_SUCCESS) {
+        if (completion.status != IBV_WC_WR_FLUSH_ERR) {
+            notice(fmt::format("reader of rank {}: work completion {} ({})", connection.hello.rank,
+                               ibv_wc_status_str(completion.status),
+                               static_cast<int>(completion.status)));
+            connection.id.disconnect();
+            drop(connection.serial);
+        }
+        return;
+    }
+    if ((completion.wr_id & kSendBit) == kSendBit) {
+        return;
+    }
+    const auto memory = connection.device.incoming(connection.slot);
+    const auto message = memory.first(std::min<std::size_t>(completion.byte_len, memory.size()));
+    if (!is_ready(message)) {
+        notice(fmt::format("reader of rank {}: its first message is not of this protocol",
+                           connection.hello.rank));
+        connection.id.disconnect();
+        drop(connection.serial);
+        return;
+    }
+    connection.ready = true;
+    grant(connection);
+}
+
+void ReadServer::grant(Connection& connection) {
+    // The first message can overtake the event that says that the connection stands.
+    if (!connection.established || !connection.ready || connection.granted) {
+        return;
+    }
+    const MemoryRegion& exposed = connection.device.exposed;
+    const auto descriptor =
+        encode(RemoteBuffer{exposed.address(), exposed.memory().size(), exposed.rkey()});
+    const auto memory = connection.device.outgoing(connection.slot);
+    std::ranges::copy(descriptor, memory.begin());
+    try {
+        connection.qp.post_send(connection.device.messages, memory,
+                                connection.serial << 1U | kSendBit);
+        connection.granted = true;
+        ++summary_.connections;
+    } catch (const Error& error) {
+        notice(fmt::format("reader of rank {}: {}", connection.hello.rank, error.what()));
+        connection.id.disconnect();
+        drop(connection.serial);
+    }
+}
+
+void ReadServer::drop(std::uint64_t serial) {
+    const auto found = connections_.find(serial);
+    if (found == connections_.end()) {
+        return;
+    }
+    if (found->second->granted) {
+        ++summary_.finished;
+    }
+    connections_.erase(found);
+}
+
+void ReadServer::drop_silent_peers() {
+    const auto silent = [](const auto& entry) {
+        return !entry.second->granted && entry.second->handshake.expired();
+    };
+    for (auto found = std::ranges::find_if(connections_, silent); found != connections_.end();
+         found = std::ranges::find_if(connections_, silent)) {
+        notice(fmt::format("reader of rank {}: connected and then said nothing",
+                           found->second->hello.rank));
+        found->second->id.disconnect();
+        drop(found->first);
+    }
+}
+
+void ReadServer::drain(ServedDevice& device) {
+    std::array<ibv_wc, 64> completions{};
+    device.cq.drain_wakeups();
+    device.cq.arm();
+    for (;;) {
+        const auto done = device.cq.poll(completions);
+        std::ranges::for_each(done, [&](const ibv_wc& wc) { completed(wc); });
+        if (done.empty()) {
+            return;
+        }
+    }
+}
+
+ReadServer::ServedDevice* ReadServer::find_device(const ibv_context* verbs) noexcept {
+    const auto found =
+        std::ranges::find_if(devices_, [&](const auto& device) { return device->verbs == verbs; });
+    return found == devices_.end() ? nullptr : found->get();
+}
+
+ReadServer::Connection* ReadServer::find(const rdma_cm_id* id) noexcept {
+    const auto found = std::ranges::find_if(
+        connections_, [&](const auto& entry) { return entry.second->id.get() == id; });
+    return found == connections_.end() ? nullptr : found->second.get();
+}
+
+int ReadServer::next_timeout_ms() const noexcept {
+    int timeout = -1;
+    for (const auto& [serial, connection] : connections_) {
+        if (!connection->granted) {
+            const int left = connection->handshake.poll_timeout_ms();
+            timeout = timeout < 0 ? left : std::min(timeout, left);
+        }
+    }
+    return timeout;
+}
+
+void ReadServer::notice(const std::string& text) const {
+    if (notice_) {
+        notice_(text);
+    }
+}
+
+}  // namespace rdma_read::rdma
