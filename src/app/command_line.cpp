@@ -78,9 +78,8 @@ void reject_missing_values(const std::vector<OptionSpec>& options,
 
 UsageError unknown(const std::vector<OptionSpec>& options, const std::string& word) {
     if (word.starts_with('-')) {
-        return UsageError(fmt::format("{}: unknown option; allowed: {}",
-                                      printable(word.substr(0, word.find('='))),
-                                      all_names(options)));
+        return UsageError(
+            fmt::format("{}: unknown option; allowed: {}", printable(word), all_names(options)));
     }
     return UsageError(fmt::format("{}: a word that belongs to no option; allowed: {}",
                                   printable(word), all_names(options)));
@@ -126,12 +125,12 @@ CommandLine::CommandLine(const CommandLineSpec& spec, int argc, const char* cons
     options.push_back(help_flag());
     reject_missing_values(options, words);
 
-    CLI::App app(spec.description, spec.program);
+    CLI::App app(spec.description, spec.usage);
     app.set_help_flag("");
     app.allow_extras();
     app.footer(spec.footer);
     app.get_formatter()->column_width(kHelpColumn);
-    app.get_formatter()->label("OPTIONS", "[options]");
+    app.get_formatter()->label("OPTIONS", "options");
     std::map<std::string, std::vector<std::string>> given;
     std::map<std::string, bool> flags;
     for (const auto& option : options) {
@@ -168,6 +167,9 @@ CommandLine::CommandLine(const CommandLineSpec& spec, int argc, const char* cons
     }
     for (const auto& option : options) {
         if (option.value_name.empty()) {
+            if (app.count(option.name) > 1) {
+                throw UsageError(option.name + ": given twice; allowed: once");
+            }
             if (flags[option.name]) {
                 values_.emplace(option.name, "");
             }

@@ -41,6 +41,7 @@ struct OptionSpec {
 /// What a program accepts. --help and --version are added to the options.
 struct CommandLineSpec {
     std::string program;
+    std::string usage;  ///< How it is started, less the options.
     std::string description;
     std::vector<OptionSpec> options;
     std::string footer;  ///< After the options in the help.

@@ -28,6 +28,7 @@ const CommandLineSpec& spec() {
     static const std::string seconds = "seconds above 0, at most 86400, such as 30 or 0.5";
     static const CommandLineSpec spec{
         kProgram,
+        "mpirun -np N " + kProgram,
         "Reads from one rank's memory by RDMA Read from every other rank, and checks every byte.",
         {
             {"--size", "LIST", "different sizes from 1 to 1024G bytes, such as 1,4K,64K,1M",
@@ -325,6 +326,54 @@ std::optional<std::string> contradiction_with_files(const Options& options) {
     return one_line(UsageError("--json", *options.json, *problem,
                                "a file in a folder that exists and is writable, or - for stdout")
                         .what());
+}
+
+verify::OptionMap options_for_report(const Options& options) {
+    using verify::OptionValue;
+    const auto seconds = [](std::chrono::nanoseconds duration) {
+        return std::chrono::duration<double>(duration).count();
+    };
+    const auto text = [](const std::optional<std::string>& value) {
+        return value ? OptionValue(*value) : OptionValue();
+    };
+    const auto progress = [&] {
+        switch (options.progress) {
+            case Progress::always:
+                return "always";
+            case Progress::never:
+                return "never";
+            case Progress::automatic:
+                break;
+        }
+        return "auto";
+    };
+    verify::OptionMap map{
+        {"size", options.sizes},
+        {"iterations", options.iterations},
+        {"duration", OptionValue()},
+        {"depth", std::uint64_t{options.depth}},
+        {"buffer", options.buffer_bytes()},
+        {"pattern", std::string("star")},
+        {"server", static_cast<std::uint64_t>(options.server)},
+        {"server_ip", text(options.server_ip)},
+        {"interface", text(options.interface)},
+        {"device", OptionValue()},
+        {"port", std::uint64_t{options.port}},
+        {"timeout", seconds(options.timeout)},
+        {"verify", std::string(options.verify ? "full" : "off")},
+        {"json", text(options.json)},
+        {"progress", std::string(progress())},
+    };
+    if (options.duration) {
+        map["duration"] = seconds(*options.duration);
+        map["iterations"] = OptionValue();
+    }
+    if (options.device) {
+        const auto& device = *options.device;
+        map["device"] =
+            device.port_num ? fmt::format("{}:{}", device.name, *device.port_num) : device.name;
+    }
+    return map;
 }
 
 }  // namespace rdma_read::app

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/command_line.hpp"
+#include "rdma_read/verify/report.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -66,5 +67,9 @@ using ParsedOptions = std::variant<Options, EarlyExit>;
 /// What is wrong with the options for a job of `size` ranks, known only after MPI_Init: one line,
 /// to end in exit code 2.
 [[nodiscard]] std::optional<std::string> contradiction_with_ranks(const Options& options, int size);
+
+/// The options as the report shows them: named as on the command line with _ for -, durations in
+/// seconds, `buffer` as it is used, empty where nothing was chosen.
+[[nodiscard]] verify::OptionMap options_for_report(const Options& options);
 
 }  // namespace rdma_read::app

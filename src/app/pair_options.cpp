@@ -25,6 +25,7 @@ constexpr std::string_view kUsage =
 const CommandLineSpec& spec() {
     static const CommandLineSpec spec{
         kProgram,
+        kProgram + " -s | -c SERVER",
         "Reads a text from another node's memory by RDMA Read: a server (-s) on one node, a "
         "client\n"
         "(-c) on another.",
