@@ -60,13 +60,18 @@ struct Options {
 
 using ParsedOptions = std::variant<Options, EarlyExit>;
 
-/// Parses the command line of rdma_read_mpi. Prints nothing and reads no environment variable;
-/// looks at the folder of --json, but creates nothing.
+/// Parses the command line of rdma_read_mpi. Prints nothing, reads no environment variable and
+/// touches no file: every rank comes to the same result, wherever it runs.
 [[nodiscard]] ParsedOptions parse_options(int argc, const char* const* argv);
 
-/// What is wrong with the options for a job of `size` ranks, known only after MPI_Init: one line,
-/// to end in exit code 2.
+/// What is wrong with the options for a job of `size` ranks, known only after MPI_Init: one line
+/// with its newline, to end in exit code 2 on every rank.
 [[nodiscard]] std::optional<std::string> contradiction_with_ranks(const Options& options, int size);
+
+/// Why a report cannot be written where the options say: one line with its newline, to end in exit
+/// code 2. Only for the process that writes it: other nodes need not have that folder. Creates
+/// nothing.
+[[nodiscard]] std::optional<std::string> contradiction_with_files(const Options& options);
 
 /// The options as the report shows them: named as on the command line with _ for -, durations in
 /// seconds, `buffer` as it is used, empty where nothing was chosen.
