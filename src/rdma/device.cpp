@@ -90,9 +90,21 @@ double rate_gbps(const ibv_port_attr& port) {
 }
 
 std::string state_name(ibv_port_state state) {
-    const std::string name = ibv_port_state_str(state);
-    constexpr std::string_view kPrefix = "PORT_";
-    return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
+    switch (state) {
+        case IBV_PORT_DOWN:
+            return "DOWN";
+        case IBV_PORT_INIT:
+            return "INIT";
+        case IBV_PORT_ARMED:
+            return "ARMED";
+        case IBV_PORT_ACTIVE:
+            return "ACTIVE";
+        case IBV_PORT_ACTIVE_DEFER:
+            return "ACTIVE_DEFER";
+        case IBV_PORT_NOP:
+            break;
+    }
+    return "?";
 }
 
 std::string describe(const DevicePort& port) {

@@ -1,0 +1,291 @@
+// One reader's work from connecting to its result.
+#include "app/buffer_reader.hpp"
+
+#include "app/buffer_server.hpp"
+#include "rdma_read/rdma/buffer.hpp"
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/read_client.hpp"
+#include "rdma_read/rdma/read_stream.hpp"
+#include "rdma_read/verify/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace rdma_read::app {
+
+namespace {
+
+// Latency percentiles gain nothing from more samples than this.
+constexpr std::uint64_t kLatencySamples = 1000;
+// The latency phase may take this share of what is left of the reader's time.
+constexpr int kLatencyShare = 4;
+// Destination memory beyond this buys no throughput: large reads fill the wire with few in flight.
+constexpr std::uint64_t kDestinationBytes = 64ULL << 20U;
+constexpr std::uint32_t kLeastSlots = 2;
+constexpr std::chrono::milliseconds kGoodbye{500};
+
+verify::Outcome outcome_of(rdma::Failure failure, rdma::Phase phase) {
+    if (failure == rdma::Failure::timeout) {
+        return verify::Outcome::timeout;
+    }
+    if (failure == rdma::Failure::no_device) {
+        return verify::Outcome::no_device;
+    }
+    switch (phase) {
+        case rdma::Phase::device:
+        case rdma::Phase::setup:
+            return verify::Outcome::setup_failed;
+        case rdma::Phase::resolve:
+        case rdma::Phase::connect:
+        case rdma::Phase::descriptor:
+            return verify::Outcome::connect_failed;
+        case rdma::Phase::read:
+        case rdma::Phase::disconnect:
+            break;
+    }
+    return verify::Outcome::read_failed;
+}
+
+// Lets the checker say where each read goes and look at what it brought.
+class CheckedReads : public rdma::ReadSink {
+  public:
+    explicit CheckedReads(verify::Checker& checker) : checker_(checker) {}
+    rdma::ReadRequest next(std::uint32_t slot) override {
+        const auto target = checker_.next(slot);
+        return {target.remote_offset, target.destination};
+    }
+    void finished(std::uint32_t slot) override { checker_.finished(slot); }
+
+  private:
+    verify::Checker& checker_;
+};
+
+class Reader {
+  public:
+    explicit Reader(const ReaderTask& task)
+        : task_(task), deadline_(rdma::Deadline::after(task.options.timeout)) {}
+
+    verify::Result run();
+
+  private:
+    [[nodiscard]] std::uint32_t slots(std::uint64_t size) const;
+    [[nodiscard]] std::size_t memory_needed() const;
+    void connect(std::span<std::byte> memory);
+    bool read_size(std::uint64_t size, std::span<std::byte> memory);
+    std::optional<rdma::ReadFailure> measure_latency(rdma::ReadStream& stream,
+                                                     verify::Checker& checker,
+                                                     verify::SizeResult& size);
+    std::optional<rdma::ReadFailure> measure_throughput(rdma::ReadStream& stream,
+                                                        verify::Checker& checker,
+                                                        verify::SizeResult& size);
+    void fail(verify::Outcome outcome, std::string phase, std::string error, std::string hint);
+
+    const ReaderTask& task_;
+    rdma::Deadline deadline_;
+    // The client's registration covers the memory, so it goes first.
+    std::optional<rdma::Buffer> memory_;
+    std::unique_ptr<rdma::ReadClient> client_;
+    verify::Result result_;
+};
+
+std::uint32_t Reader::slots(std::uint64_t size) const {
+    const auto affordable = std::max<std::uint64_t>(kDestinationBytes / size, kLeastSlots);
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(task_.options.depth, affordable));
+}
+
+std::size_t Reader::memory_needed() const {
+    std::size_t most = 0;
+    for (const std::uint64_t size : task_.options.sizes) {
+        most = std::max(most, verify::Checker::bytes_needed(size, slots(size)));
+    }
+    return most;
+}
+
+void Reader::fail(verify::Outcome outcome, std::string phase, std::string error, std::string hint) {
+    result_.outcome = outcome;
+    result_.phase = std::move(phase);
+    result_.error = std::move(error);
+    result_.hint = std::move(hint);
+}
+
+void Reader::connect(std::span<std::byte> memory) {
+    const verify::Announcement& announcement = task_.announcement;
+    const auto server = rdma::Address::parse(announcement.server.address, announcement.server.port);
+    if (!server) {
+        throw rdma::Error(rdma::Failure::bad_address, rdma::Phase::resolve,
+                          fmt::format("the server announced \"{}\", which is no address",
+                                      announcement.server.address));
+    }
+    rdma::ReadClientConfig config;
+    config.server = *server;
+    config.hello = {announcement.run, static_cast<std::uint32_t>(task_.rank)};
+    config.depth = task_.options.depth;
+    config.destination = memory;
+    auto connected = rdma::connect_with_retry(config, deadline_, result_.attempts);
+    client_ = std::move(connected.client);
+    result_.connect_ms = std::chrono::duration<double, std::milli>(connected.took).count();
+
+    const rdma::ConnectionPath& path = client_->path();
+    result_.path.local_device = path.device;
+    result_.path.local_port_num = path.port_num;
+    result_.path.local_address = path.local_address;
+    result_.path.remote_address = path.remote_address;
+    result_.path.gid = path.gid;
+    if (path.mtu > 0) {
+        result_.path.mtu = path.mtu;
+    }
+    result_.path.depth_negotiated = path.depth_negotiated;
+    if (client_->remote().length != announcement.buffer_bytes) {
+        throw rdma::Error(rdma::Failure::protocol, rdma::Phase::descriptor,
+                          fmt::format("the server's descriptor says {} bytes, its announcement {}",
+                                      client_->remote().length, announcement.buffer_bytes),
+                          "both ends must be of the same build and run");
+    }
+}
+
+std::optional<rdma::ReadFailure> Reader::measure_latency(rdma::ReadStream& stream,
+                                                         verify::Checker& checker,
+                                                         verify::SizeResult& size) {
+    checker.begin_phase(verify::Phase::latency);
+    CheckedReads reads(checker);
+    const bool timed = task_.options.duration.has_value();
+    const auto samples =
+        timed ? kLatencySamples : std::min(kLatencySamples, task_.options.iterations);
+    const auto share = deadline_.remaining() / kLatencyShare;
+    const auto enough = rdma::Deadline::after(
+        timed ? std::min<std::chrono::nanoseconds>(share, *task_.options.duration) : share);
+    verify::LatencyRecorder recorder(samples);
+    std::optional<rdma::ReadFailure> failure;
+    // At least one read is made, however little time there is.
+    do {
+        const rdma::StreamSummary summary = stream.run_one(reads, deadline_);
+        failure = summary.failure;
+        if (!failure) {
+            recorder.add(summary.duration);
+        }
+    } while (!failure && recorder.samples() < samples && !enough.expired());
+    size.latency_us = recorder.summary();
+    return failure;
+}
+
+std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& stream,
+                                                            verify::Checker& checker,
+                                                            verify::SizeResult& size) {
+    checker.begin_phase(verify::Phase::throughput);
+    CheckedReads reads(checker);
+    rdma::StreamPlan plan;
+    plan.slots = size.depth;
+    if (task_.options.duration) {
+        plan.until = rdma::Deadline::after(*task_.options.duration);
+    } else {
+        plan.reads = task_.options.iterations;
+    }
+    rdma::StreamSummary summary = stream.run(reads, plan, deadline_);
+    size.reads = checker.reads();
+    size.bytes_read = checker.reads() * size.size;
+    size.bytes_verified = checker.bytes_verified();
+    size.seconds = std::chrono::duration<double>(summary.duration).count();
+    if (!summary.failure && size.seconds > 0) {
+        size.bandwidth_bytes_per_s = static_cast<double>(size.bytes_read) / size.seconds;
+        size.reads_per_s = static_cast<double>(size.reads) / size.seconds;
+    }
+    return std::move(summary.failure);
+}
+
+bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
+    verify::Checker::Config config;
+    config.run = task_.announcement.run;
+    config.server_rank = static_cast<std::uint32_t>(task_.announcement.server_rank);
+    config.ranks = static_cast<std::uint32_t>(task_.ranks);
+    config.buffer_bytes = task_.announcement.buffer_bytes;
+    config.read_bytes = bytes;
+    config.slots = slots(bytes);
+    config.verify = task_.options.verify;
+    verify::Checker checker(config, memory);
+    rdma::ReadStream stream(*client_);
+    verify::SizeResult& size = result_.sizes.emplace_back();
+    size.size = bytes;
+    size.depth = config.slots;
+
+    auto failure = measure_latency(stream, checker, size);
+    if (!failure) {
+        failure = measure_throughput(stream, checker, size);
+    }
+    size.mismatched_reads = checker.total().mismatched_reads;
+    size.mismatches = checker.mismatches();
+    size.guard_intact = checker.guards_intact();
+
+    // Wrong data outweighs a failure that came after it.
+    if (size.mismatched_reads > 0) {
+        const verify::Mismatch* const first =
+            size.mismatches.empty() ? nullptr : &size.mismatches.front();
+        fail(
+            verify::Outcome::corrupt, "check",
+            first == nullptr
+                ? fmt::format("{} reads of {} bytes brought wrong data", size.mismatched_reads,
+                              bytes)
+                : fmt::format("{} reads of {} bytes brought wrong data, first in read {} of the {} "
+                              "phase at offset {}: {}, {}",
+                              size.mismatched_reads, bytes, first->read, first->phase,
+                              first->offset, verify::to_string(first->kind), first->detail),
+            "do not trust this path; repeat between other hosts to find the side, then check "
+            "memory (EDAC), PCIe errors (dmesg, lspci -vv) and NIC firmware");
+        return false;
+    }
+    if (!size.guard_intact) {
+        fail(verify::Outcome::corrupt, "check",
+             fmt::format("reads of {} bytes wrote outside their destination", bytes),
+             "the device or its driver is faulty; check its firmware");
+        return false;
+    }
+    if (failure) {
+        fail(outcome_of(failure->failure, rdma::Phase::read), "read", failure->message,
+             failure->hint);
+        return false;
+    }
+    return true;
+}
+
+verify::Result Reader::run() {
+    result_.server_rank = task_.announcement.server_rank;
+    result_.server_host = task_.announcement.server.host;
+    result_.reader_rank = task_.rank;
+    result_.reader_host = task_.host;
+    try {
+        memory_.emplace(memory_needed());
+        connect(memory_->bytes());
+        const bool all_read = std::ranges::all_of(
+            task_.options.sizes, [&](auto size) { return read_size(size, memory_->bytes()); });
+        if (all_read) {
+            result_.outcome = verify::Outcome::pass;
+        }
+        client_->disconnect(rdma::Deadline::after(kGoodbye));
+    } catch (const rdma::Error& error) {
+        fail(outcome_of(error.failure(), error.phase()),
+             std::string(rdma::to_string(error.phase())), error.what(), error.hint());
+    } catch (const std::exception& error) {
+        fail(verify::Outcome::setup_failed, "setup", error.what(), "");
+    }
+    return std::move(result_);
+}
+
+}  // namespace
+
+verify::Result read_buffer(const ReaderTask& task) {
+    return Reader(task).run();
+}
+
+Roles real_roles() {
+    return {[](const ServerTask& task) -> std::unique_ptr<Server> {
+                return std::make_unique<BufferServer>(task, filled_buffer(task));
+            },
+            read_buffer};
+}
+
+}  // namespace rdma_read::app

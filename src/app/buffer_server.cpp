@@ -1,0 +1,109 @@
+// Serves the payload of a run.
+#include "app/buffer_server.hpp"
+
+#include "app/say.hpp"
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/event_channel.hpp"
+#include "rdma_read/verify/pattern.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace rdma_read::app {
+
+namespace {
+
+constexpr std::string_view kProgram = "rdma_read_mpi";
+
+rdma::ReadServerConfig server_config(const ServerTask& task) {
+    rdma::ReadServerConfig config;
+    config.address = choose_server_port(task.options).address.with_port(task.options.port);
+    config.run = task.run;
+    config.ranks = static_cast<std::uint32_t>(task.ranks);
+    config.max_connections = static_cast<std::uint32_t>(task.ranks);
+    return config;
+}
+
+}  // namespace
+
+rdma::DevicePort choose_server_port(const Options& options) {
+    rdma::PortWish wish;
+    if (options.server_ip) {
+        wish.address = rdma::Address::parse(*options.server_ip);
+    }
+    wish.interface = options.interface.value_or("");
+    if (options.device) {
+        wish.device = options.device->name;
+        if (options.device->port_num) {
+            wish.port_num = static_cast<std::uint8_t>(*options.device->port_num);
+        }
+    }
+    const rdma::EventChannel channel;
+    rdma::PortChoice choice = rdma::choose_port(rdma::list_device_ports(channel), wish);
+    if (!choice.others.empty()) {
+        say(kProgram, fmt::format("the server listens on {}; also usable: {}",
+                                  rdma::describe({choice.port}), rdma::describe(choice.others)));
+    }
+    return std::move(choice.port);
+}
+
+rdma::Buffer filled_buffer(const ServerTask& task) {
+    rdma::Buffer memory(task.options.buffer_bytes());
+    verify::Pattern(task.run, static_cast<std::uint32_t>(task.rank)).fill(memory.bytes());
+    return memory;
+}
+
+BufferServer::BufferServer(const ServerTask& task, rdma::Buffer memory)
+    : memory_(std::move(memory)), server_(server_config(task), memory_.bytes()) {
+    announcement_.usable = true;
+    announcement_.run = task.run;
+    announcement_.server_rank = task.rank;
+    announcement_.buffer_bytes = memory_.bytes().size();
+    verify::ServerInfo& info = announcement_.server;
+    info.rank = task.rank;
+    info.host = task.host;
+    info.address = server_.address().to_string();
+    info.port = server_.address().port();
+    if (const auto& port = server_.port()) {
+        info.device = port->device;
+        info.port_num = port->port_num;
+        info.link_layer = port->link_layer;
+        if (port->mtu > 0) {
+            info.mtu = port->mtu;
+        }
+        if (port->rate_gbps > 0) {
+            info.rate_gbps = port->rate_gbps;
+        }
+    }
+    server_.on_notice([rank = task.rank](const std::string& text) {
+        say(kProgram, fmt::format("server (rank {}): {}", rank, text));
+    });
+    thread_ = std::thread([this, rank = task.rank] {
+        try {
+            summary_ = server_.serve();
+        } catch (const std::exception& error) {
+            // The readers notice by themselves; this is the cause.
+            say(kProgram, fmt::format("server (rank {}) stopped: {}", rank, error.what()));
+        }
+    });
+}
+
+BufferServer::~BufferServer() {
+    if (thread_.joinable()) {
+        server_.stop();
+        thread_.join();
+    }
+}
+
+verify::ServerInfo BufferServer::finish() {
+    server_.stop();
+    thread_.join();
+    verify::ServerInfo info = announcement_.server;
+    info.cpu_s_while_serving = summary_.cpu_seconds;
+    info.serving_s = summary_.seconds;
+    info.connections = summary_.connections;
+    return info;
+}
+
+}  // namespace rdma_read::app

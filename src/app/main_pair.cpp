@@ -1,0 +1,14 @@
+// rdma_read: an RDMA Read between two processes, without MPI.
+#include "app/pair.hpp"
+#include "app/say.hpp"
+
+#include <exception>
+
+int main(int argc, char** argv) {
+    try {
+        return rdma_read::app::rdma_read_main(argc, argv);
+    } catch (const std::exception& error) {
+        rdma_read::app::say("rdma_read", error.what());
+        return 1;
+    }
+}

@@ -1,0 +1,183 @@
+// Serves and reads a text.
+#include "app/pair.hpp"
+
+#include "app/result_stream.hpp"
+#include "app/say.hpp"
+#include "app/stop_signal.hpp"
+#include "rdma_read/rdma/buffer.hpp"
+#include "rdma_read/rdma/device.hpp"
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/read_client.hpp"
+#include "rdma_read/rdma/read_server.hpp"
+#include "rdma_read/rdma/read_stream.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+namespace rdma_read::app {
+
+namespace {
+
+constexpr std::string_view kProgram = "rdma_read";
+// What a client takes at most: the longest --size of a server.
+constexpr std::uint64_t kLongestText = 1ULL << 30U;
+constexpr std::chrono::milliseconds kGoodbye{1000};
+
+constexpr int kExitFailed = 1;
+constexpr int kExitNoDevice = 3;
+
+rdma::Address address_to_bind(const PairServerOptions& options) {
+    // The IPv6 wildcard also takes IPv4 connections.
+    const std::string text = options.bind.value_or("::");
+    if (const auto address = rdma::Address::parse(text, options.port)) {
+        return *address;
+    }
+    throw rdma::Error(rdma::Failure::bad_address, rdma::Phase::device,
+                      fmt::format("{} is no IPv4 or IPv6 address", text));
+}
+
+std::unique_ptr<rdma::ReadServer> listen(const rdma::ReadServerConfig& config,
+                                         std::span<std::byte> memory, bool any_address) {
+    try {
+        return std::make_unique<rdma::ReadServer>(config, memory);
+    } catch (const rdma::Error& error) {
+        if (!any_address || error.failure() != rdma::Failure::bad_address) {
+            throw;
+        }
+        // A host without IPv6 has no IPv6 wildcard.
+        rdma::ReadServerConfig v4 = config;
+        v4.address = rdma::Address().with_port(config.address.port());
+        return std::make_unique<rdma::ReadServer>(v4, memory);
+    }
+}
+
+// Reads everything that the server exposes, once.
+class WholeBuffer : public rdma::ReadSink {
+  public:
+    explicit WholeBuffer(std::span<std::byte> destination) : destination_(destination) {}
+    rdma::ReadRequest next(std::uint32_t /*slot*/) override { return {0, destination_}; }
+    void finished(std::uint32_t /*slot*/) override {}
+
+  private:
+    std::span<std::byte> destination_;
+};
+
+// The text up to its first NUL; control characters of a stranger must not reach a terminal.
+std::string text_in(std::span<const std::byte> memory) {
+    std::string text;
+    for (const std::byte byte : memory) {
+        if (byte == std::byte{0}) {
+            break;
+        }
+        const auto c = std::to_integer<unsigned char>(byte);
+        text += c < ' ' || c == 0x7f ? '?' : static_cast<char>(c);
+    }
+    return text;
+}
+
+std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options,
+                                          rdma::Deadline deadline) {
+    const auto addresses = rdma::Address::resolve(options.server, options.port);
+    for (std::size_t i = 0;; ++i) {
+        rdma::ReadClientConfig config;
+        config.server = addresses.at(i);
+        std::uint32_t attempts = 0;
+        bool told = false;
+        try {
+            return rdma::connect_with_retry(
+                       config, deadline, attempts,
+                       [&](const rdma::Error& error) {
+                           if (!told) {
+                               say(kProgram,
+                                   fmt::format(
+                                       "{}; trying again until {} s "
+                                       "have passed",
+                                       error.what(),
+                                       std::chrono::duration<double>(options.timeout).count()));
+                               told = true;
+                           }
+                       })
+                .client;
+        } catch (const rdma::Error& error) {
+            if (error.failure() == rdma::Failure::no_device || i + 1 == addresses.size()) {
+                throw;
+            }
+        }
+    }
+}
+
+}  // namespace
+
+int serve_text(const PairServerOptions& options) {
+    const StopSignal stop;
+    const rdma::Buffer memory(options.size);
+    std::ranges::copy(std::as_bytes(std::span(options.message)), memory.bytes().begin());
+
+    rdma::ReadServerConfig config;
+    config.address = address_to_bind(options);
+    config.stop_fd = stop.fd();
+    const auto server = listen(config, memory.bytes(), !options.bind);
+    server->on_notice([](const std::string& text) { say(kProgram, text); });
+    const rdma::EventChannel channel;
+    say(kProgram,
+        fmt::format("serving {} bytes on port {} of {}; read them with: rdma_read -c "
+                    "<address> --port {}",
+                    options.size, server->address().port(),
+                    rdma::describe(rdma::list_device_ports(channel)), server->address().port()));
+    const rdma::ServeSummary summary = server->serve(options.clients);
+    if (options.clients > 0 && summary.finished < options.clients) {
+        say(kProgram,
+            fmt::format("stopped after {} of {} clients", summary.finished, options.clients));
+        return kExitFailed;
+    }
+    return 0;
+}
+
+int read_text(const PairClientOptions& options) {
+    const ResultStream out;
+    const auto deadline = rdma::Deadline::after(options.timeout);
+    // The registration covers the memory, so the client goes first.
+    std::optional<rdma::Buffer> memory;
+    const auto client = connect(options, deadline);
+    if (client->remote().length > kLongestText) {
+        throw rdma::Error(rdma::Failure::protocol, rdma::Phase::descriptor,
+                          fmt::format("the server exposes {} bytes, more than the {} that a text "
+                                      "may have",
+                                      client->remote().length, kLongestText));
+    }
+    memory.emplace(client->remote().length);
+    client->set_destination(memory->bytes());
+    WholeBuffer whole(memory->bytes());
+    const auto summary = rdma::ReadStream(*client).run_one(whole, deadline);
+    if (summary.failure) {
+        say(kProgram, with_hint(summary.failure->message, summary.failure->hint));
+        return kExitFailed;
+    }
+    client->disconnect(rdma::Deadline::after(kGoodbye));
+    out.write(fmt::format("RDMA Read completed. Data received: {}\n", text_in(memory->bytes())));
+    return 0;
+}
+
+int rdma_read_main(int argc, const char* const* argv) {
+    const ParsedPairOptions parsed = parse_pair_options(argc, argv);
+    try {
+        if (const auto* const server = std::get_if<PairServerOptions>(&parsed)) {
+            return serve_text(*server);
+        }
+        if (const auto* const client = std::get_if<PairClientOptions>(&parsed)) {
+            return read_text(*client);
+        }
+    } catch (const rdma::Error& error) {
+        say(kProgram, with_hint(error.what(), error.hint()));
+        return error.failure() == rdma::Failure::no_device ? kExitNoDevice : kExitFailed;
+    }
+    const auto& exit = std::get<EarlyExit>(parsed);
+    const int fd = exit.to_stderr ? STDERR_FILENO : STDOUT_FILENO;
+    [[maybe_unused]] const auto written = ::write(fd, exit.text.data(), exit.text.size());
+    return exit.code;
+}
+
+}  // namespace rdma_read::app

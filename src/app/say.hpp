@@ -1,0 +1,16 @@
+// One line for a person on stderr, whole even when several ranks speak at once.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace rdma_read::app {
+
+/// Writes "program: text" and a newline with a single write(2). Control characters in the text are
+/// shown as '?', since it may quote a peer.
+void say(std::string_view program, std::string_view text) noexcept;
+
+/// "error; hint", or just the error.
+[[nodiscard]] std::string with_hint(std::string_view error, std::string_view hint);
+
+}  // namespace rdma_read::app

@@ -1,0 +1,339 @@
+// The story of a star run, rank by rank.
+#include "app/star.hpp"
+
+#include "app/atomic_file.hpp"
+#include "app/collector.hpp"
+#include "app/host.hpp"
+#include "app/progress_line.hpp"
+#include "app/say.hpp"
+#include "rdma_read/cluster/error.hpp"
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/verify/codec.hpp"
+#include "rdma_read/verify/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace rdma_read::app {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::string_view kProgram = "rdma_read_mpi";
+// Between a reader's own deadline and the root's patience: time for its result to arrive.
+constexpr std::chrono::seconds kGrace{5};
+// Time for a server to choose a device and fill its buffer, and for all ranks to come.
+constexpr std::chrono::seconds kPreparation{60};
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+    return std::as_bytes(std::span(text));
+}
+
+// Starts the server, or says in the announcement why there is none: what fails before the broadcast
+// is broadcast instead of the address, so that nobody waits for it.
+verify::Announcement start_server(const RunContext& run, std::unique_ptr<Server>& server) {
+    verify::Announcement announcement;
+    announcement.server_rank = run.communicator.rank();
+    announcement.server.rank = announcement.server_rank;
+    announcement.server.host = host_name();
+    try {
+        announcement.run = verify::random_run_id();
+        server = run.roles.serve({run.options, announcement.run, run.communicator.rank(),
+                                  run.communicator.size(), host_name()});
+        return server->announcement();
+    } catch (const rdma::Error& error) {
+        announcement.error = error.what();
+        announcement.hint = error.hint();
+    } catch (const std::exception& error) {
+        announcement.error = error.what();
+    }
+    return announcement;
+}
+
+// One rank's part in a run. The root's part is Root.
+class Rank {
+  public:
+    explicit Rank(const RunContext& run) : run_(run) {}
+    Rank(const Rank&) = delete;
+    Rank& operator=(const Rank&) = delete;
+    Rank(Rank&&) = delete;
+    Rank& operator=(Rank&&) = delete;
+    virtual ~Rank() = default;
+
+    [[nodiscard]] virtual int play();
+
+  protected:
+    [[nodiscard]] const RunContext& run() const noexcept { return run_; }
+    [[nodiscard]] cluster::Communicator& comm() const noexcept { return run_.communicator; }
+    [[nodiscard]] bool serves() const noexcept { return comm().rank() == run_.options.server; }
+    [[nodiscard]] const verify::Announcement& announcement() const { return announcement_; }
+    [[nodiscard]] Server& server() const { return *server_; }
+    [[nodiscard]] steady_clock::time_point root_deadline() const { return root_deadline_; }
+
+    // False if the server's rank was not heard of.
+    [[nodiscard]] bool announce(const std::atomic<bool>* stop);
+    [[nodiscard]] verify::Result read() const {
+        return run_.roles.read(
+            {run_.options, announcement_, comm().rank(), comm().size(), host_name()});
+    }
+
+  private:
+    const RunContext& run_;
+    verify::Announcement announcement_;
+    std::unique_ptr<Server> server_;
+    steady_clock::time_point root_deadline_;
+};
+
+bool Rank::announce(const std::atomic<bool>* stop) {
+    std::vector<std::byte> bytes;
+    if (serves()) {
+        announcement_ = start_server(run_, server_);
+        bytes = verify::encode(announcement_);
+    }
+    const bool heard =
+        comm().broadcast(bytes, run_.options.server, cluster::Wait::lasting(kPreparation, stop));
+    if (heard && !serves()) {
+        announcement_ = verify::decode_announcement(bytes);
+    }
+    announcement_.server_rank = run_.options.server;
+    root_deadline_ = steady_clock::now() + run_.options.timeout + kGrace;
+    return heard;
+}
+
+int Rank::play() {
+    const std::string host = host_name();
+    if (!comm().send(kRootRank, static_cast<int>(Tag::presence), bytes_of(host),
+                     cluster::Wait::lasting(kPreparation))
+        || !announce(nullptr)) {
+        return 0;  // the root has noticed the same and ends the job
+    }
+    if (!announcement().usable) {
+        return 0;
+    }
+    const cluster::Wait wait{root_deadline() + kGrace};
+    if (serves()) {
+        // Nothing to do but to wait for the root's word that every reader has reported.
+        (void)comm().receive(static_cast<int>(Tag::stop_serving), wait);
+        (void)comm().send(kRootRank, static_cast<int>(Tag::server_info),
+                          verify::encode(server().finish()), wait);
+    } else {
+        (void)comm().send(kRootRank, static_cast<int>(Tag::result), verify::encode(read()), wait);
+    }
+    // MPI_Finalize waits for everybody, and burns a core while it does.
+    (void)comm().barrier(wait);
+    return 0;
+}
+
+// The rank that collects, judges and reports; it serves or reads besides.
+class Root : public Rank {
+  public:
+    explicit Root(const RunContext& run) : Rank(run), started_(steady_clock::now()) {
+        report_.started = utc_now();
+        report_.tool_version = RDMA_READ_VERSION;
+        report_.ranks = static_cast<std::uint32_t>(comm().size());
+        report_.pattern = "star";
+        report_.options = options_for_report(run.options);
+        report_.mpi = cluster::MpiSession::library_version();
+        report_.verified = run.options.verify;
+        if (!run.launch.slurm_job_id.empty()) {
+            report_.slurm = verify::Slurm{run.launch.slurm_job_id, run.launch.slurm_step_id,
+                                          run.launch.slurm_nodelist};
+        }
+    }
+
+    [[nodiscard]] int play() override;
+
+  private:
+    void finish_server(verify::ServerInfo& info);
+    [[nodiscard]] int nothing_to_read(const std::string& error, const std::string& hint);
+    [[nodiscard]] int write_reports(int exit_code);
+    [[nodiscard]] int print(int exit_code);
+
+    StopSignal stop_;
+    steady_clock::time_point started_;
+    verify::Report report_;
+};
+
+int Root::play() {
+    if (!announce(&stop_.flag())) {
+        // The broadcast is still outstanding, so there is no orderly end.
+        run().session.abort(nothing_to_read(
+            stop_.requested() ? "stopped by a signal before the server was ready"
+                              : fmt::format("rank {}, the server's, was not heard of within {} s",
+                                            run().options.server, kPreparation.count()),
+            stop_.requested() ? "" : "look at its host and its output"));
+    }
+    if (!announcement().usable) {
+        return nothing_to_read(announcement().error, announcement().hint);
+    }
+    Collector collector(comm(), announcement());
+    collector.set_host(comm().rank(), host_name());
+    if (!serves()) {
+        collector.add(read());
+    }
+    {
+        ProgressLine progress(run().options.progress);
+        collector.collect({root_deadline(), &stop_.flag()},
+                          [&](auto done, auto expected) { progress.show(done, expected); });
+    }
+    verify::ServerInfo info = announcement().server;
+    finish_server(info);
+    report_.run = announcement().run;
+    report_.hosts = collector.hosts();
+    report_.servers = {info};
+    report_.results =
+        stop_.requested()
+            ? collector.results(verify::Outcome::not_run,
+                                fmt::format("the run was stopped by {} before this rank reported",
+                                            strsignal(stop_.signal_number())),
+                                "")
+            : collector.results(
+                verify::Outcome::timeout, "nothing was heard of this rank by the deadline",
+                "its process or host may be stuck or dead; look at both, or give more time with "
+                "--timeout");
+    const int exit_code = print(verify::judge(report_).exit_code);
+    if (!collector.complete() || !comm().barrier({root_deadline() + kGrace, &stop_.flag()})) {
+        // Somebody will never come to MPI_Finalize; the others must not wait for it.
+        run().session.abort(exit_code);
+    }
+    return exit_code;
+}
+
+void Root::finish_server(verify::ServerInfo& info) {
+    if (serves()) {
+        info = server().finish();
+        return;
+    }
+    // If the server's rank is gone, what it announced is all that is known.
+    const cluster::Wait wait = cluster::Wait::lasting(kGrace, &stop_.flag());
+    if (!comm().send(run().options.server, static_cast<int>(Tag::stop_serving), {}, wait)) {
+        return;
+    }
+    const auto message = comm().receive(static_cast<int>(Tag::server_info), wait);
+    if (message && message->error.empty()) {
+        try {
+            info = verify::decode_server_info(message->bytes);
+        } catch (const verify::CodecError& error) {
+            say(kProgram, fmt::format("the server's closing message: {}", error.what()));
+        }
+    }
+}
+
+int Root::nothing_to_read(const std::string& error, const std::string& hint) {
+    say(kProgram, with_hint(error, hint));
+    report_.run = announcement().run;
+    report_.servers = {announcement().server};
+    Collector nobody(comm(), announcement());
+    nobody.set_host(comm().rank(), host_name());
+    report_.hosts = nobody.hosts();
+    report_.results = nobody.results(verify::Outcome::not_run, error, hint);
+    return write_reports(verify::kExitNothingRead);
+}
+
+int Root::write_reports(int exit_code) {
+    report_.elapsed_s = std::chrono::duration<double>(steady_clock::now() - started_).count();
+    if (!run().options.json) {
+        return exit_code;
+    }
+    const std::string text = verify::to_json(report_);
+    try {
+        if (*run().options.json == "-") {
+            run().out.write(text);
+        } else {
+            write_whole(*run().options.json, text);
+        }
+    } catch (const std::exception& error) {
+        say(kProgram, fmt::format("the JSON report was not written: {}", error.what()));
+        return exit_code == verify::kExitPass ? verify::kExitFail : exit_code;
+    }
+    return exit_code;
+}
+
+int Root::print(int exit_code) {
+    if (run().options.json != "-") {
+        try {
+            // A launcher gives its ranks a terminal of their own, whatever it does with their
+            // output.
+            const bool colour = run().out.is_terminal() && !run().launch.rank;
+            run().out.write(verify::to_text(report_, colour));
+        } catch (const std::exception& error) {
+            say(kProgram, fmt::format("the table was not printed: {}", error.what()));
+            exit_code = exit_code == verify::kExitPass ? verify::kExitFail : exit_code;
+        }
+    }
+    return write_reports(exit_code);
+}
+
+// Why a job of this many ranks cannot read anything, if so.
+std::optional<std::string> too_few(const cluster::LaunchEnvironment& launch, int size) {
+    if (size >= 2) {
+        return std::nullopt;
+    }
+    if (launch.slurm_tasks.value_or(1) > 1) {
+        return fmt::format(
+            "Slurm started {} tasks, but MPI sees one rank alone: the tasks were started without a "
+            "PMI; start with srun --mpi=pmix, or with mpirun inside the allocation",
+            *launch.slurm_tasks);
+    }
+    return "one rank alone has nobody to read from; start at least two: mpirun -np 2 rdma_read_mpi";
+}
+
+int run_parsed(const Options& options, const cluster::LaunchEnvironment& launch,
+               const ResultStream& out, const Roles& roles) {
+    cluster::MpiSession session;
+    cluster::Communicator communicator(session);
+    const bool speaks = communicator.rank() == kRootRank && launch.speaks;
+    if (const auto problem = too_few(launch, communicator.size())) {
+        if (speaks) {
+            say(kProgram, *problem);
+        }
+        return verify::kExitNothingRead;
+    }
+    if (const auto problem = contradiction_with_ranks(options, communicator.size())) {
+        if (speaks) {
+            say(kProgram, *problem);
+        }
+        return communicator.rank() == kRootRank ? kExitUsage : 0;
+    }
+    try {
+        return run_star({options, launch, session, communicator, out, roles});
+    } catch (const std::exception& error) {
+        say(kProgram, fmt::format("rank {}: {}", communicator.rank(), error.what()));
+        session.abort(verify::kExitFail);
+    }
+}
+
+}  // namespace
+
+int run_star(const RunContext& run) {
+    return run.communicator.rank() == kRootRank ? Root(run).play() : Rank(run).play();
+}
+
+int rdma_read_mpi_main(int argc, const char* const* argv, const Roles& roles) {
+    const ResultStream out;
+    const auto launch = cluster::LaunchEnvironment::from_environment();
+    const ParsedOptions parsed = parse_options(argc, argv);
+    if (const auto* const exit = std::get_if<EarlyExit>(&parsed)) {
+        // All ranks find the same; one says it. The others end well, lest the launcher kills the
+        // one before it has spoken.
+        if (!launch.speaks) {
+            return 0;
+        }
+        if (exit->to_stderr) {
+            [[maybe_unused]] const auto written =
+                ::write(STDERR_FILENO, exit->text.data(), exit->text.size());
+        } else {
+            out.write(exit->text);
+        }
+        return exit->code;
+    }
+    return run_parsed(std::get<Options>(parsed), launch, out, roles);
+}
+
+}  // namespace rdma_read::app
