@@ -1,0 +1,184 @@
+#!/bin/bash
+# Installs what is missing, builds with warnings as errors and runs all tests; the last line sums them up.
+set -uo pipefail
+here=$(dirname -- "$(realpath -- "${BASH_SOURCE[0]}")")
+root=$(dirname -- "$here")
+# shellcheck source=SCRIPTDIR/../job-scripts/packages.sh
+source "$root/job-scripts/packages.sh"
+export LC_ALL=C
+
+show_help() {
+    cat <<'HELP'
+usage: run.sh [--quick] [--jobs N]
+
+Installs what is missing (Debian, Ubuntu: with apt-get; elsewhere it names the packages and stops), builds with
+warnings as errors and runs all tests:
+
+  - static checks, unit tests and MPI tests, on this machine;
+  - device tests, on this machine's RDMA device or, if it has none that can be used, in one boot of a virtual
+    machine with software RoCE;
+  - unit tests with the address, undefined-behaviour and thread sanitizers.
+
+  --quick     leaves out the static checks and the sanitizers
+  --jobs N    what runs at a time (default: the number of processors)
+  --help      shows this text
+
+The build trees are build/tests, build/asan and build/tsan. The last line is "N passed, N failed", all runs of
+ctest summed up.
+
+Exit status: 0 if everything passed and every device test ran, else 1; 2 for bad options.
+HELP
+}
+
+quick=no
+jobs=$(nproc)
+while (($# > 0)); do
+    case $1 in
+        --help)
+            show_help
+            exit 0
+            ;;
+        --quick) quick=yes ;;
+        --jobs)
+            [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || stop 2 "option --jobs wants a number from 1 to 999, not '${2:-}'"
+            jobs=$2
+            shift
+            ;;
+        *) stop 2 "unknown option $1 (--help shows the options)" ;;
+    esac
+    shift
+done
+
+passed=0
+failed=0
+troubles=()
+step=
+log=$(mktemp) || stop 1 "no temporary file"
+
+# Ends what a step left running, which has the step's own process group.
+# shellcheck disable=SC2317 # a trap calls it
+clean_up() {
+    trap '' INT TERM HUP
+    if [[ -n $step ]]; then
+        kill -TERM -- "-$step" 2>/dev/null
+        wait "$step" 2>/dev/null
+        kill -KILL -- "-$step" 2>/dev/null
+    fi
+    rm -f -- "$log"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Runs a command in a process group of its own, so that a signal ends all of it at once.
+run_step() {
+    setsid -- "$@" </dev/null &
+    step=$!
+    wait "$step"
+    local status=$?
+    kill -TERM -- "-$step" 2>/dev/null
+    step=
+    return "$status"
+}
+
+# A failure that no line of ctest tells of; counted as one.
+trouble() {
+    troubles+=("$1")
+    failed=$((failed + 1))
+}
+
+title() {
+    printf '\n==== %s (%d s after the start)\n' "$1" "$SECONDS"
+}
+
+# build TREE OPTION...: configures build/TREE with these options and builds it.
+build() {
+    local tree=$root/build/$1
+    title "build $1"
+    shift
+    run_step cmake -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON "$@" >"$log" 2>&1 || {
+        cat -- "$log"
+        return 1
+    }
+    # On after an error: all of them are worth knowing.
+    run_step cmake --build "$tree" --parallel "$jobs" -- --keep-going --no-print-directory >"$log" 2>&1 || {
+        grep -vE '^\[ *[0-9]+%\] (Building|Built|Linking|Generating)' "$log"
+        return 1
+    }
+}
+
+# run_tests WHAT COMMAND...: runs a command that ends with the summary of ctest, and adds it to the sum.
+run_tests() {
+    local what=$1 line skipped all bad
+    shift
+    title "$what"
+    # shellcheck disable=SC2016
+    run_step bash -c 'set -o pipefail; log=$1; shift; "$@" 2>&1 | tee -- "$log"' run_tests "$log" "$@"
+    local status=$?
+    line=$(grep -E '^[0-9]+% tests passed, [0-9]+ tests? failed out of [0-9]+' "$log" | tail -n 1)
+    # A device test that does not run proves nothing.
+    skipped=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#[0-9]+: .*\*\*\*(Skipped|Not Run)' "$log")
+    if ! [[ $line =~ ,\ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+) ]]; then
+        trouble "$what: no tests ran (status $status)"
+        return 1
+    fi
+    bad=${BASH_REMATCH[1]}
+    all=${BASH_REMATCH[2]}
+    failed=$((failed + bad))
+    passed=$((passed + all - bad - skipped))
+    if ((skipped > 0)); then printf '%s: %d skipped\n' "$what" "$skipped"; fi
+    if [[ $what == device* ]] && ((skipped > 0)); then trouble "$what: $skipped tests were skipped"; fi
+    if ((status != 0 && bad == 0)); then trouble "$what: status $status"; fi
+    if ((bad > 0)); then troubles+=("$what: $bad failed"); fi
+}
+
+device_tests() {
+    local tree=$root/build/tests
+    local tests=(ctest --test-dir "$tree" --no-tests=error --output-on-failure --timeout 180 -L '^device$')
+    export RDMA_READ_REQUIRE_DEVICE=1
+    if has_usable_device "$tree"; then
+        run_tests "device tests on this machine's RDMA device" "${tests[@]}"
+    else
+        (prepare_software_roce) || {
+            trouble "device tests: no software-RoCE machine"
+            return
+        }
+        run_tests "device tests in a virtual machine with software RoCE" \
+            "$here/softroce/run" --limit 900 -- "${tests[@]}"
+    fi
+}
+
+# Unit tests with sanitizers, which cannot be combined with each other in one build.
+sanitized_tests() {
+    local tree=$1 sanitizers=$2
+    if build "$tree" -DCMAKE_BUILD_TYPE= -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE="$sanitizers"; then
+        run_tests "unit tests, $sanitizers sanitizer" \
+            ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L '^unit$'
+    else
+        trouble "the build with the $sanitizers sanitizer failed"
+    fi
+}
+
+(install_missing "${packages_to_build[@]}" "${packages_to_test[@]}") || exit 1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
+if build tests; then
+    if [[ $quick == yes ]]; then left_out='^(device|static)$'; else left_out='^device$'; fi
+    allow_any_mpirun
+    RDMA_READ_REQUIRE_TOOLS=1 run_tests "tests without a device" \
+        ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -LE "$left_out"
+    device_tests
+else
+    trouble "the build failed"
+fi
+if [[ $quick == no ]]; then
+    sanitized_tests asan address,undefined
+    sanitized_tests tsan thread
+fi
+
+title "end"
+for text in ${troubles[@]+"${troubles[@]}"}; do
+    printf 'FAILED: %s\n' "$text"
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+((failed == 0))
