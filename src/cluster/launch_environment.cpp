@@ -1,8 +1,11 @@
 // What the launcher's environment says about this process before MPI is initialised.
 #include "rdma_read/cluster/launch_environment.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,15 +50,11 @@ std::optional<int> first_number(const Lookup& lookup, std::initializer_list<cons
     return std::nullopt;
 }
 
-/// The first rank of each program of an MPMD start; empty if Open MPI did not say, or not clearly.
-std::vector<int> first_ranks(const Lookup& lookup) {
-    const auto programs = number(lookup, "OMPI_NUM_APP_CTX", 1);
-    const auto text = lookup("OMPI_FIRST_RANKS");
-    if (!programs || !text) {
-        return {};
-    }
-    std::vector<int> ranks;
-    std::string_view rest = *text;
+/// The numbers of a list separated by spaces; nothing if one is malformed or below `least`.
+std::vector<int> number_list(const Lookup& lookup, const char* name, int least) {
+    const auto text = lookup(name);
+    std::vector<int> numbers;
+    std::string_view rest = text ? std::string_view(*text) : std::string_view();
     while (!rest.empty()) {
         const auto space = rest.find(' ');
         const auto word = rest.substr(0, space);
@@ -63,16 +62,39 @@ std::vector<int> first_ranks(const Lookup& lookup) {
         if (word.empty()) {
             continue;
         }
-        const auto rank = to_number(word, 0);
-        if (!rank) {
+        const auto found = to_number(word, least);
+        if (!found) {
             return {};
         }
-        ranks.push_back(*rank);
+        numbers.push_back(*found);
     }
-    if (ranks.size() != static_cast<std::size_t>(*programs)) {
+    return numbers;
+}
+
+/// The first rank of each program of an MPMD start under Open MPI; empty if it did not say, or said
+/// what cannot be.
+std::vector<int> first_ranks(const Lookup& lookup) {
+    const auto programs = number(lookup, "OMPI_NUM_APP_CTX", 1);
+    const auto size = number(lookup, "OMPI_COMM_WORLD_SIZE", 1);
+    if (!programs || !size) {
         return {};
     }
-    return ranks;
+    const auto count = static_cast<std::size_t>(*programs);
+    auto firsts = number_list(lookup, "OMPI_FIRST_RANKS", 0);
+    const bool rises =
+        std::adjacent_find(firsts.begin(), firsts.end(), std::greater_equal<>()) == firsts.end();
+    if (firsts.size() == count && rises && firsts.front() == 0 && firsts.back() < *size) {
+        return firsts;
+    }
+    // Open MPI 4.1 says "0 0" for two programs; but ranks are numbered program by program.
+    const auto processes = number_list(lookup, "OMPI_APP_CTX_NUM_PROCS", 1);
+    if (processes.size() != count
+        || std::accumulate(processes.begin(), processes.end(), std::int64_t{0}) != *size) {
+        return {};
+    }
+    firsts.resize(count);
+    std::exclusive_scan(processes.begin(), processes.end(), firsts.begin(), 0);
+    return firsts;
 }
 
 /// Rank and size as one launcher tells them.

@@ -25,8 +25,9 @@ struct LaunchEnvironment {
     /// size of the Slurm step is taken.
     std::optional<int> size;
     /// True for exactly one process of each program: under Open MPI the first rank of each program
-    /// of an `mpirun a : b` start (OMPI_FIRST_RANKS, if it has OMPI_NUM_APP_CTX entries), else rank
-    /// 0. A process whose rank is unknown speaks: to hear an error twice is better than not at all.
+    /// of an `mpirun a : b` start (told by OMPI_FIRST_RANKS, or OMPI_APP_CTX_NUM_PROCS where that
+    /// is wrong), else rank 0. A process whose rank is unknown speaks: to hear an error twice is
+    /// better than not at all. Slurm does not tell the programs of `srun --multi-prog` apart.
     bool speaks = true;
     /// The tasks of the Slurm step, or of the job where no step is known. More than one beside a
     /// single MPI rank means: started without a PMI.
