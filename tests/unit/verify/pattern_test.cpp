@@ -1,0 +1,200 @@
+// Claims about the payload, for each of its implementations.
+#include "rdma_read/verify/pattern.hpp"
+
+#include "verify/pattern_kernels.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rdma_read::verify {
+namespace {
+
+constexpr RunId kRun{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+// Byte by byte, from the definition.
+std::byte reference(const Pattern& pattern, std::uint64_t at) {
+    return static_cast<std::byte>(pattern.word(at / 8) >> (8 * (at % 8)) & 0xFFU);
+}
+
+std::vector<std::byte> reference(const Pattern& pattern, std::uint64_t offset, std::size_t length) {
+    std::vector<std::byte> bytes(length);
+    for (std::size_t i = 0; i < length; ++i) {
+        bytes[i] = reference(pattern, offset + i);
+    }
+    return bytes;
+}
+
+TEST(Pattern, BaseIsAFixedHashOfRunAndRank) {
+    EXPECT_EQ(Pattern(RunId{}, 0).base(), 0x74963FA799894AB9U);
+    EXPECT_EQ(Pattern(RunId{}, 1).base(), 0x08EE82DF505F4C1FU);
+    EXPECT_EQ(Pattern(kRun, 0).base(), 0x27E30B041387D67DU);
+    EXPECT_EQ(Pattern(kRun, 7).base(), 0x6BBD040D1BB4A0FFU);
+}
+
+TEST(Pattern, BytesInMemoryAreFixed) {
+    constexpr unsigned kGolden[] = {0xFF, 0xA0, 0xB4, 0x1B, 0x0D, 0x04, 0xBD, 0x6B, 0x14, 0x1D,
+                                    0xFF, 0x9A, 0xC6, 0x7D, 0xF4, 0x09, 0x29, 0x99, 0x49};
+    std::vector<std::byte> bytes(std::size(kGolden));
+    Pattern(kRun, 7).fill(bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), kGolden[i]) << "byte " << i;
+    }
+}
+
+TEST(Pattern, ServersOfARunNeverShareABase) {
+    std::set<std::uint64_t> bases;
+    for (std::uint32_t rank = 0; rank < 10000; ++rank) {
+        bases.insert(Pattern(kRun, rank).base());
+    }
+    EXPECT_EQ(bases.size(), 10000U);
+}
+
+TEST(Pattern, EveryBitOfTheRunIdChangesTheBase) {
+    for (std::size_t bit = 0; bit < 128; ++bit) {
+        RunId other = kRun;
+        other[bit / 8] = static_cast<std::uint8_t>(other[bit / 8] ^ 1U << (bit % 8));
+        EXPECT_NE(Pattern(other, 0).base(), Pattern(kRun, 0).base()) << "bit " << bit;
+    }
+}
+
+TEST(Pattern, AWordTellsItsIndex) {
+    const Pattern pattern(kRun, 3);
+    for (const std::uint64_t index : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{8191},
+                                      std::uint64_t{1} << 40U, ~std::uint64_t{0}}) {
+        EXPECT_EQ(pattern.index_of(pattern.word(index)), index);
+    }
+}
+
+TEST(Pattern, FillsAndMatchesEveryLengthAtEveryAlignment) {
+    const Pattern pattern(kRun, 1);
+    const std::vector<std::byte> all = reference(pattern, 0, 8192);
+    std::vector<std::byte> memory(4096 + 256);
+    for (std::size_t length = 0; length <= 4096; ++length) {
+        // Each length with a few alignments, each alignment with many lengths.
+        for (std::size_t turn = 0; turn < 3; ++turn) {
+            const std::size_t alignment = (length * 7 + turn * 23) % 64;
+            const std::uint64_t offset = 8 * (length % 500);
+            const auto data = std::span(memory).subspan(64 + alignment, length);
+            std::ranges::fill(memory, std::byte{0xEE});
+            pattern.fill(data, offset);
+            ASSERT_TRUE(std::equal(data.begin(), data.end(),
+                                   all.begin() + static_cast<std::ptrdiff_t>(offset)))
+                << length << " bytes at alignment " << alignment;
+            ASSERT_EQ(memory[64 + alignment - 1], std::byte{0xEE}) << "before " << length;
+            ASSERT_EQ(memory[64 + alignment + length], std::byte{0xEE}) << "after " << length;
+            ASSERT_TRUE(pattern.matches(data, offset)) << length << " bytes at " << alignment;
+            if (length > 0) {
+                // Every word differs between two places, but a tail of a few bytes may not.
+                ASSERT_TRUE(length < 8 || !pattern.matches(data, offset + 8));
+                for (const std::size_t at : {std::size_t{0}, length / 2, length - 1}) {
+                    data[at] ^= std::byte{0x10};
+                    ASSERT_FALSE(pattern.matches(data, offset))
+                        << "byte " << at << " of " << length;
+                    data[at] ^= std::byte{0x10};
+                }
+            }
+        }
+    }
+}
+
+TEST(Pattern, EachWrongByteIsFound) {
+    const Pattern pattern(kRun, 1);
+    for (const std::size_t length :
+         {1U, 2U, 7U, 8U, 9U, 63U, 64U, 65U, 127U, 129U, 1000U, 4095U, 4096U, 4103U, 12345U}) {
+        std::vector<std::byte> data = reference(pattern, 80, length);
+        for (std::size_t at = 0; at < length; ++at) {
+            const std::byte flip{static_cast<unsigned char>(1U << (at % 8))};
+            data[at] ^= flip;
+            ASSERT_FALSE(pattern.matches(data, 80)) << "byte " << at << " of " << length;
+            data[at] ^= flip;
+        }
+        ASSERT_TRUE(pattern.matches(data, 80)) << length;
+    }
+}
+
+TEST(Pattern, NeitherAnotherServerNorAnotherRunMatches) {
+    const Pattern pattern(kRun, 1);
+    RunId other_run = kRun;
+    other_run[15] ^= 1U;
+    const std::vector<std::byte> data = reference(pattern, 0, 64);
+    EXPECT_FALSE(Pattern(kRun, 2).matches(data, 0));
+    EXPECT_FALSE(Pattern(other_run, 1).matches(data, 0));
+}
+
+struct Implementation {
+    std::string name;
+    const kernels::Kernels* kernels;
+    bool runs_here;
+};
+
+std::vector<Implementation> implementations() {
+    std::vector<Implementation> all{{"portable", &kernels::portable(), true}};
+#ifdef RDMA_READ_HAVE_AVX2
+    all.push_back({"avx2", &kernels::avx2(), static_cast<bool>(__builtin_cpu_supports("avx2"))});
+#endif
+    return all;
+}
+
+class PatternKernels : public testing::TestWithParam<Implementation> {
+  protected:
+    void SetUp() override {
+        if (!GetParam().runs_here) {
+            GTEST_SKIP() << "this processor has no " << GetParam().name;
+        }
+    }
+    const kernels::Kernels& kernels_ = *GetParam().kernels;
+    Pattern pattern_{kRun, 5};
+};
+
+TEST_P(PatternKernels, FillWhatTheDefinitionSaysAtEveryAlignment) {
+    const std::vector<std::byte> all = reference(pattern_, 0, 8 * 600);
+    std::vector<std::byte> memory(all.size() + 128);
+    for (std::size_t alignment = 0; alignment < 64; ++alignment) {
+        for (std::size_t count = alignment % 7; count <= 600; count += 7) {
+            std::ranges::fill(memory, std::byte{0xEE});
+            std::byte* const out = memory.data() + 1 + alignment;
+            kernels_.fill(out, count, pattern_.word(0), Pattern::kStep);
+            ASSERT_EQ(std::memcmp(out, all.data(), 8 * count), 0) << count << " at " << alignment;
+            ASSERT_EQ(out[-1], std::byte{0xEE});
+            ASSERT_EQ(out[8 * count], std::byte{0xEE});
+            ASSERT_TRUE(kernels_.matches(out, count, pattern_.word(0), Pattern::kStep));
+        }
+    }
+}
+
+TEST_P(PatternKernels, FindEachWrongByte) {
+    for (const std::size_t count : {1U, 7U, 8U, 15U, 16U, 17U, 33U, 511U, 512U, 513U, 1100U}) {
+        std::vector<std::byte> data = reference(pattern_, 8 * 77, 8 * count);
+        for (std::size_t at = 0; at < data.size(); ++at) {
+            const std::byte flip{static_cast<unsigned char>(0x80U >> (at % 8))};
+            data[at] ^= flip;
+            ASSERT_FALSE(kernels_.matches(data.data(), count, pattern_.word(77), Pattern::kStep))
+                << "byte " << at << " of " << data.size();
+            data[at] ^= flip;
+        }
+        ASSERT_TRUE(kernels_.matches(data.data(), count, pattern_.word(77), Pattern::kStep));
+    }
+}
+
+TEST_P(PatternKernels, FindTwoWrongWordsThatDifferAlike) {
+    // Differences are gathered by "or": equal ones must not cancel out.
+    std::vector<std::byte> data = reference(pattern_, 0, 8 * 64);
+    for (const std::size_t other : {1U, 4U, 8U, 16U, 32U}) {
+        data[0] ^= std::byte{1};
+        data[8 * other] ^= std::byte{1};
+        EXPECT_FALSE(kernels_.matches(data.data(), 64, pattern_.word(0), Pattern::kStep));
+        data[0] ^= std::byte{1};
+        data[8 * other] ^= std::byte{1};
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(, PatternKernels, testing::ValuesIn(implementations()),
+                         [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace rdma_read::verify
