@@ -37,8 +37,8 @@ struct DiagnosisContext {
 ///     rank's: other server; when the next word follows it by exactly Pattern::kStep: other run;
 ///  4. the beginning of the stretch after it, when its wrong bytes reach up to that stretch and
 ///     are what that stretch's source predicts;
-///  5. unknown, when at least three quarters of its bytes are wrong; right ones among them are
-///     right by chance;
+///  5. unknown, when at least three quarters of its bytes are wrong (half of them, when the word
+///     before is unknown as well); right ones among them are right by chance;
 ///  6. otherwise each group of neighbouring wrong bytes is a stretch of its own: a bit flip when it
 ///     is one byte or when every byte of it has one wrong bit, else unknown.
 ///
