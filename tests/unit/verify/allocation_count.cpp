@@ -1,0 +1,33 @@
+// Replaces operator new by one that counts. In a file of its own, so that no caller sees into it.
+#include "allocation_count.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+thread_local std::size_t allocations = 0;
+}  // namespace
+
+// NOLINTBEGIN(cppcoreguidelines-no-malloc)
+void* operator new(std::size_t size) {
+    ++allocations;
+    if (void* const memory = std::malloc(size == 0 ? 1 : size)) {
+        return memory;
+    }
+    throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    std::free(memory);
+}
+// NOLINTEND(cppcoreguidelines-no-malloc)
+
+namespace rdma_read::verify {
+
+std::size_t allocation_count() noexcept {
+    return allocations;
+}
+
+}  // namespace rdma_read::verify
