@@ -1,0 +1,30 @@
+// Names of outcomes.
+#include "rdma_read/verify/result.hpp"
+
+namespace rdma_read::verify {
+
+std::string_view to_string(Outcome outcome) noexcept {
+    switch (outcome) {
+        case Outcome::pass:
+            return "PASS";
+        case Outcome::corrupt:
+            return "CORRUPT";
+        case Outcome::slow:
+            return "SLOW";
+        case Outcome::connect_failed:
+            return "CONNECT_FAILED";
+        case Outcome::read_failed:
+            return "READ_FAILED";
+        case Outcome::timeout:
+            return "TIMEOUT";
+        case Outcome::no_device:
+            return "NO_DEVICE";
+        case Outcome::setup_failed:
+            return "SETUP_FAILED";
+        case Outcome::not_run:
+            break;
+    }
+    return "NOT_RUN";
+}
+
+}  // namespace rdma_read::verify
