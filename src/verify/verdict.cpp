@@ -1,0 +1,124 @@
+// Weighs the evidence of each result and sums up.
+#include "rdma_read/verify/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace rdma_read::verify {
+
+namespace {
+
+bool known_wrong(const SizeResult& size) noexcept {
+    return size.mismatched_reads != 0 || !size.mismatches.empty() || !size.guard_intact;
+}
+
+bool complete(const SizeResult& size, bool verified) noexcept {
+    std::uint64_t bytes = 0;
+    return size.reads > 0 && size.size > 0 && !__builtin_mul_overflow(size.size, size.reads, &bytes)
+           && size.bytes_read == bytes && (!verified || size.bytes_verified == bytes);
+}
+
+// From what is least to what is most alarming.
+std::size_t severity(Outcome outcome) noexcept {
+    static constexpr std::array kOrder{
+        Outcome::pass,      Outcome::not_run,      Outcome::slow,
+        Outcome::no_device, Outcome::setup_failed, Outcome::connect_failed,
+        Outcome::timeout,   Outcome::read_failed,  Outcome::corrupt,
+    };
+    return static_cast<std::size_t>(std::ranges::find(kOrder, outcome) - kOrder.begin());
+}
+
+bool before_any_connection(Outcome outcome) noexcept {
+    return outcome == Outcome::no_device || outcome == Outcome::setup_failed
+           || outcome == Outcome::not_run;
+}
+
+std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) noexcept {
+    std::uint64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::uint64_t>::max() : sum;
+}
+
+std::vector<std::string> bad_hosts(const Report& report) {
+    struct Readers {
+        std::string server_host;
+        std::uint64_t all = 0;
+        std::uint64_t failed = 0;  // other than for reasons of their own
+    };
+    std::map<std::int32_t, Readers> by_server;
+    const auto own_fault = [](Outcome outcome) {
+        return outcome == Outcome::no_device || outcome == Outcome::setup_failed;
+    };
+    for (const Result& result : report.results) {
+        const Outcome outcome = weighed_outcome(result, report.verified);
+        Readers& readers = by_server[result.server_rank];
+        readers.server_host = result.server_host;
+        ++readers.all;
+        readers.failed += outcome != Outcome::pass && !own_fault(outcome) ? 1 : 0;
+    }
+    std::set<std::string> hosts;
+    for (const Result& result : report.results) {
+        const Outcome outcome = weighed_outcome(result, report.verified);
+        if (outcome == Outcome::pass) {
+            continue;
+        }
+        const Readers& readers = by_server[result.server_rank];
+        const bool all_failed = readers.failed == readers.all;
+        if (all_failed) {
+            hosts.insert(readers.server_host);
+        }
+        if (!all_failed || readers.all == 1) {
+            hosts.insert(result.reader_host);
+        }
+    }
+    hosts.erase(std::string());
+    return {hosts.begin(), hosts.end()};
+}
+
+}  // namespace
+
+Outcome weighed_outcome(const Result& result, bool verified) noexcept {
+    if (result.outcome != Outcome::pass) {
+        return result.outcome;
+    }
+    if (std::ranges::any_of(result.sizes, known_wrong)) {
+        return Outcome::corrupt;
+    }
+    const bool all = !result.sizes.empty()
+                     && std::ranges::all_of(result.sizes, [verified](const SizeResult& size) {
+                            return complete(size, verified);
+                        });
+    return all ? Outcome::pass : Outcome::read_failed;
+}
+
+Verdict judge(const Report& report) {
+    Verdict verdict;
+    verdict.expected = report.results.size();
+    bool nothing_read = true;
+    for (const Result& result : report.results) {
+        const Outcome outcome = weighed_outcome(result, report.verified);
+        ++(outcome == Outcome::pass ? verdict.passed : verdict.failed);
+        if (&result == &report.results.front() || severity(outcome) > severity(verdict.outcome)) {
+            verdict.outcome = outcome;
+        }
+        nothing_read = nothing_read && before_any_connection(outcome);
+        for (const SizeResult& size : result.sizes) {
+            nothing_read = nothing_read && size.bytes_read == 0;
+            verdict.bytes_verified = saturating_sum(verdict.bytes_verified, size.bytes_verified);
+            verdict.mismatches = saturating_sum(verdict.mismatches, size.mismatched_reads);
+        }
+    }
+    if (verdict.expected > 0 && verdict.failed == 0) {
+        verdict.exit_code = kExitPass;
+    } else {
+        verdict.exit_code = nothing_read ? kExitNothingRead : kExitFail;
+    }
+    verdict.bad_hosts = bad_hosts(report);
+    return verdict;
+}
+
+}  // namespace rdma_read::verify

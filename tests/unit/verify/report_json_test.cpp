@@ -1,0 +1,162 @@
+// Claims about the JSON report.
+#include "sample_report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace rdma_read::verify {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<std::string> keys(const Json& object) {
+    std::vector<std::string> names;
+    for (const auto& item : object.items()) {
+        names.push_back(item.key());
+    }
+    return names;
+}
+
+TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
+    const Json json = Json::parse(to_json(corrupt_report()));
+    EXPECT_THAT(keys(json), ElementsAre("schema", "tool_version", "run_id", "started", "elapsed_s",
+                                        "ranks", "hosts", "pattern", "options", "mpi", "slurm",
+                                        "servers", "self_test", "results", "verdict"));
+    EXPECT_THAT(keys(json["servers"][0]),
+                ElementsAre("rank", "host", "device", "port_num", "address", "port", "link_layer",
+                            "mtu", "rate_gbps", "cpu_s_while_serving", "connections"));
+    EXPECT_THAT(keys(json["results"][1]),
+                ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome",
+                            "phase", "error", "hint", "confirmed", "path", "connect_ms", "attempts",
+                            "sizes", "counters"));
+    EXPECT_THAT(keys(json["results"][1]["path"]),
+                ElementsAre("local_device", "local_port_num", "local_address", "remote_address",
+                            "gid", "mtu", "depth_negotiated"));
+    const Json& size = json["results"][1]["sizes"][0];
+    EXPECT_THAT(keys(size), ElementsAre("size", "reads", "bytes_read", "bytes_verified",
+                                        "mismatches", "guard_intact", "latency_us",
+                                        "bandwidth_bytes_per_s", "reads_per_s", "seconds"));
+    EXPECT_THAT(keys(size["mismatches"][0]),
+                ElementsAre("read", "offset", "length", "kind", "detail"));
+    EXPECT_THAT(keys(size["latency_us"]),
+                ElementsAre("min", "p50", "p90", "p99", "p999", "max", "samples"));
+    EXPECT_THAT(keys(json["verdict"]),
+                ElementsAre("outcome", "exit_code", "expected", "passed", "failed",
+                            "bytes_verified", "mismatches", "bad_hosts"));
+}
+
+TEST(JsonReport, HasTheValuesOfTheReport) {
+    const Json json = Json::parse(to_json(corrupt_report()));
+    EXPECT_EQ(json["schema"], "rdma-read-report/1");
+    EXPECT_EQ(json["run_id"], "deadbeef");
+    EXPECT_EQ(json["ranks"], 4);
+    EXPECT_EQ(json["hosts"], Json({"node1", "node2", "node3", "node4"}));
+    EXPECT_EQ(json["options"]["size"], Json::array({65536}));
+    EXPECT_EQ(json["options"]["timeout"], 30.0);
+    EXPECT_EQ(json["options"]["hugepages"], false);
+    EXPECT_TRUE(json["options"]["duration"].is_null());
+    EXPECT_EQ(json["servers"][0]["port"], 18515);
+    const Json& result = json["results"][1];
+    EXPECT_EQ(result["outcome"], "CORRUPT");
+    EXPECT_EQ(result["path"]["depth_negotiated"], 16);
+    EXPECT_EQ(result["sizes"][0]["mismatches"][0]["kind"], "bit flip");
+    EXPECT_EQ(result["sizes"][0]["mismatches"][0]["offset"], 4113);
+    EXPECT_EQ(result["sizes"][0]["mismatches"][0]["detail"],
+              "bit 5 of byte 4113; byte 17 of the read; throughput phase");
+    EXPECT_EQ(result["sizes"][0]["latency_us"]["p999"], 30.0);
+    EXPECT_EQ(json["verdict"]["outcome"], "FAIL");
+    EXPECT_EQ(json["verdict"]["exit_code"], 1);
+    EXPECT_EQ(json["verdict"]["mismatches"], 1);
+    EXPECT_EQ(json["verdict"]["bad_hosts"], Json::array({"node3"}));
+    EXPECT_EQ(Json::parse(to_json(sample_report()))["verdict"]["outcome"], "PASS");
+}
+
+TEST(JsonReport, HasNullForWhatIsNotKnown) {
+    Report report;
+    report.results.emplace_back();
+    report.results[0].sizes.emplace_back();
+    report.servers.emplace_back();
+    report.slurm.emplace();
+    const Json json = Json::parse(to_json(report));
+    for (const char* const key : {"tool_version", "started", "pattern", "mpi", "self_test"}) {
+        EXPECT_TRUE(json[key].is_null()) << key;
+    }
+    EXPECT_EQ(json["options"], Json::object());
+    for (const auto& item : json["slurm"].items()) {
+        EXPECT_TRUE(item.value().is_null()) << item.key();
+    }
+    for (const auto& item : json["servers"][0].items()) {
+        EXPECT_TRUE(item.value().is_null() || item.key() == "connections") << item.key();
+    }
+    for (const auto& item : json["results"][0]["path"].items()) {
+        EXPECT_TRUE(item.value().is_null()) << item.key();
+    }
+    for (const char* const key : {"server_rank", "reader_rank", "server_host", "reader_host",
+                                  "phase", "error", "hint", "confirmed", "connect_ms"}) {
+        EXPECT_TRUE(json["results"][0][key].is_null()) << key;
+    }
+    EXPECT_EQ(json["results"][0]["outcome"], "NOT_RUN");
+    EXPECT_EQ(json["results"][0]["counters"], Json::object());
+    for (const char* const key : {"latency_us", "bandwidth_bytes_per_s", "reads_per_s"}) {
+        EXPECT_TRUE(json["results"][0]["sizes"][0][key].is_null()) << key;
+    }
+}
+
+TEST(JsonReport, OfAnEmptyRunIsStillWhole) {
+    const Json json = Json::parse(to_json(Report{}));
+    EXPECT_EQ(json["results"], Json::array());
+    EXPECT_EQ(json["hosts"], Json::array());
+    EXPECT_TRUE(json["slurm"].is_null());
+    EXPECT_EQ(json["verdict"]["exit_code"], 3);
+    EXPECT_EQ(json["verdict"]["outcome"], "FAIL");
+}
+
+TEST(JsonReport, ShowsTheJobOfSlurm) {
+    Report report = sample_report();
+    report.slurm = Slurm{"17", "0", "node[1-4]"};
+    EXPECT_EQ(Json::parse(to_json(report))["slurm"],
+              Json({{"job_id", "17"}, {"step_id", "0"}, {"nodelist", "node[1-4]"}}));
+}
+
+TEST(JsonReport, TakesTextThatIsNotUtf8) {
+    Report report = corrupt_report();
+    report.results[1].error = "\xFF\xFE";
+    report.results[1].counters = {{"\xC3", 1}};
+    report.hosts[0] = "\x80";
+    const Json json = Json::parse(to_json(report));
+    EXPECT_EQ(json["results"][1]["error"], "\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
+TEST(JsonReport, HasNullForANumberThatIsNone) {
+    Report report = sample_report();
+    report.results[0].connect_ms = std::numeric_limits<double>::quiet_NaN();
+    report.results[0].sizes[0].seconds = std::numeric_limits<double>::infinity();
+    const Json json = Json::parse(to_json(report));
+    EXPECT_TRUE(json["results"][0]["connect_ms"].is_null());
+    EXPECT_TRUE(json["results"][0]["sizes"][0]["seconds"].is_null());
+}
+
+TEST(JsonReport, NeverHoldsTheWholeRunId) {
+    EXPECT_THAT(to_json(sample_report()), Not(HasSubstr("deadbeef55")));
+}
+
+TEST(JsonReport, NeverHasAPassThatIsNotProven) {
+    Report report = sample_report();
+    report.results[0].sizes[0].bytes_verified = 0;
+    EXPECT_EQ(Json::parse(to_json(report))["results"][0]["outcome"], "READ_FAILED");
+}
+
+TEST(JsonReport, EndsWithANewline) {
+    EXPECT_EQ(to_json(Report{}).back(), '\n');
+}
+
+}  // namespace
+}  // namespace rdma_read::verify
