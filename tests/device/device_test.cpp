@@ -1,0 +1,138 @@
+// The fixture of the device tests.
+#include "device_test.hpp"
+
+#include "rdma_read/rdma/device.hpp"
+#include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/event_channel.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace rdma_read::test {
+
+std::string tool() {
+    return RDMA_READ_TOOL;
+}
+std::string pair_tool() {
+    return RDMA_READ_PAIR_TOOL;
+}
+std::string faulty_root() {
+    return RDMA_READ_FAULTY_ROOT;
+}
+std::string faulty_reader() {
+    return RDMA_READ_FAULTY_READER;
+}
+std::string faulty_server() {
+    return RDMA_READ_FAULTY_SERVER;
+}
+
+std::vector<std::string> launch(const std::vector<Program>& programs,
+                                const std::vector<std::string>& options) {
+    std::vector<std::string> words{"mpirun"};
+    for (const Program& program : programs) {
+        if (words.size() > 1) {
+            words.emplace_back(":");
+        }
+        words.insert(words.end(), {"-np", std::to_string(program.ranks)});
+        words.insert(words.end(), program.words.begin(), program.words.end());
+        words.insert(words.end(), options.begin(), options.end());
+    }
+    return words;
+}
+
+std::vector<std::string> launch(int ranks, const std::vector<std::string>& options) {
+    return launch({{ranks, {tool()}}}, options);
+}
+
+void DeviceTest::lacks(const std::string& what) {
+    const char* const required = std::getenv("RDMA_READ_REQUIRE_DEVICE");
+    if (required != nullptr && std::string(required) == "1") {
+        FAIL() << what;
+    }
+    GTEST_SKIP() << what;
+}
+
+void DeviceTest::SetUp() {
+    std::string pattern = std::filesystem::temp_directory_path() / "rdma_read_test_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    std::filesystem::permissions(folder_, std::filesystem::perms::all);
+    try {
+        const rdma::EventChannel channel;
+        for (const auto& port : rdma::list_device_ports(channel)) {
+            if (!port.active) {
+                continue;
+            }
+            std::string& address = port.address.family() == AF_INET ? ipv4_ : ipv6_;
+            if (address.empty()) {
+                address = port.address.to_string();
+                device_ = device_.empty() ? port.device : device_;
+            }
+        }
+    } catch (const rdma::Error& error) {
+        lacks(fmt::format("no RDMA device: {}", error.what()));
+        return;
+    }
+    if (device_.empty()) {
+        lacks("no ACTIVE RDMA port with an IP address");
+    }
+}
+
+void DeviceTest::TearDown() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+}
+
+nlohmann::json DeviceTest::report() const {
+    std::ifstream file(report_path());
+    auto parsed = nlohmann::json::parse(file, nullptr, false);
+    EXPECT_FALSE(parsed.is_discarded()) << report_path() << " is no JSON";
+    return parsed.is_discarded() ? nlohmann::json() : parsed;
+}
+
+std::string told(const CommandResult& result) {
+    return fmt::format("status {} after {:.1f} s{}\n--- stdout ---\n{}--- stderr ---\n{}",
+                       result.status, result.seconds, result.timed_out ? ", timed out" : "",
+                       result.out, result.err);
+}
+
+nlohmann::json result_of(const nlohmann::json& report, int rank) {
+    if (report.is_object()) {
+        for (const auto& result : report.at("results")) {
+            if (result.at("reader_rank") == rank) {
+                return result;
+            }
+        }
+    }
+    ADD_FAILURE() << "no result of rank " << rank << " in " << report.dump(2);
+    return nlohmann::json::object({{"outcome", "missing"},
+                                   {"phase", ""},
+                                   {"error", ""},
+                                   {"hint", ""},
+                                   {"path", nlohmann::json::object()},
+                                   {"sizes", nlohmann::json::array()}});
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) {
+        if (!line.empty()) {
+            lines.push_back(line);
+        }
+    }
+    return lines;
+}
+
+void expect_status(const CommandResult& result, int status) {
+    EXPECT_FALSE(result.timed_out) << told(result);
+    EXPECT_EQ(result.status, status) << told(result);
+    EXPECT_THAT(result.left_over, ::testing::IsEmpty());
+}
+
+}  // namespace rdma_read::test

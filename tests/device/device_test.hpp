@@ -1,0 +1,74 @@
+// What the tests on a real device share: the fixture, the launch lines, the report.
+#pragma once
+
+#include "command.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rdma_read::test {
+
+/// One program of an mpirun line, with the ranks it takes.
+struct Program {
+    int ranks = 1;
+    std::vector<std::string> words;
+};
+
+/// The tested programs and the faulty peers, as built.
+[[nodiscard]] std::string tool();
+[[nodiscard]] std::string pair_tool();
+[[nodiscard]] std::string faulty_root();
+[[nodiscard]] std::string faulty_reader();
+[[nodiscard]] std::string faulty_server();
+
+/// `mpirun -np …` for one or several programs, each with the options behind its own words.
+[[nodiscard]] std::vector<std::string> launch(const std::vector<Program>& programs,
+                                              const std::vector<std::string>& options);
+[[nodiscard]] std::vector<std::string> launch(int ranks, const std::vector<std::string>& options);
+
+/// A test that needs an RDMA device with an address. Without one it is skipped, or fails where the
+/// environment variable RDMA_READ_REQUIRE_DEVICE is 1: a test never passes by not running.
+class DeviceTest : public ::testing::Test {
+  protected:
+    void SetUp() override;
+    void TearDown() override;
+
+    /// The first usable address of each family; empty if there is none.
+    [[nodiscard]] const std::string& ipv4() const { return ipv4_; }
+    [[nodiscard]] const std::string& ipv6() const { return ipv6_; }
+    [[nodiscard]] const std::string& device() const { return device_; }
+
+    /// A folder that vanishes with the test.
+    [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+    [[nodiscard]] std::string report_path() const { return folder_ / "report.json"; }
+    /// The report at report_path(); a null value, and a failure, if it cannot be read.
+    [[nodiscard]] nlohmann::json report() const;
+
+    /// Skips or fails, as SetUp() does, because the machine lacks something.
+    void lacks(const std::string& what);
+
+  private:
+    std::string ipv4_;
+    std::string ipv6_;
+    std::string device_;
+    std::filesystem::path folder_;
+};
+
+/// Everything of a command in one text, for a failing assertion.
+[[nodiscard]] std::string told(const CommandResult& result);
+
+/// The result of one rank in a report.
+[[nodiscard]] nlohmann::json result_of(const nlohmann::json& report, int rank);
+
+/// The lines of a text that are not empty.
+[[nodiscard]] std::vector<std::string> lines_of(const std::string& text);
+
+/// Expects the exit status, and that nothing hung and nothing was left behind.
+void expect_status(const CommandResult& result, int status);
+
+}  // namespace rdma_read::test

@@ -1,0 +1,123 @@
+// Claims about peers that misbehave or die: the readers end in time, and say why.
+#include "device_test.hpp"
+
+#include <gmock/gmock.h>
+
+namespace rdma_read::test {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr int kTimeout = 8;
+// mpirun's own start and end, on a slow machine, beside the run's deadline and grace.
+constexpr double kLatest = kTimeout + 5 + 25;
+
+class PeerFault : public DeviceTest {
+  protected:
+    // Three readers at a server with the fault; returns the report of the failed run.
+    nlohmann::json failed_run(const std::string& fault) {
+        const auto result = run(launch({{1, {faulty_root(), fault}}, {3, {tool()}}},
+                                       {"--iterations", "50", "--timeout", std::to_string(kTimeout),
+                                        "--json", report_path()}));
+        expect_status(result, 1);
+        EXPECT_LT(result.seconds, kLatest) << told(result);
+        EXPECT_THAT(lines_of(result.out), Contains(StartsWith("FAIL"))) << told(result);
+        auto parsed = report();
+        EXPECT_EQ(parsed.at("results").size(), 3U);
+        return parsed;
+    }
+
+    static void expect_all(const nlohmann::json& parsed, const std::string& outcome,
+                           const std::string& phase) {
+        for (int rank = 1; rank <= 3; ++rank) {
+            const auto reader = result_of(parsed, rank);
+            EXPECT_EQ(reader.at("outcome"), outcome) << reader.dump(2);
+            EXPECT_EQ(reader.at("phase"), phase) << reader.dump(2);
+            EXPECT_TRUE(reader.at("error").is_string());
+            EXPECT_TRUE(reader.at("hint").is_string());
+        }
+    }
+
+    // The faulty rank's read was refused by the device; the others are untouched by that.
+    static void expect_one_refused(const nlohmann::json& parsed, int rank) {
+        const auto refused = result_of(parsed, rank);
+        EXPECT_EQ(refused.at("outcome"), "READ_FAILED") << refused.dump(2);
+        EXPECT_EQ(refused.at("phase"), "read");
+        EXPECT_THAT(refused.at("error").get<std::string>(), HasSubstr("remote access error"));
+        EXPECT_THAT(refused.at("hint").get<std::string>(), HasSubstr("rkey"));
+        for (int other = 1; other <= 3; ++other) {
+            if (other != rank) {
+                EXPECT_EQ(result_of(parsed, other).at("outcome"), "PASS");
+            }
+        }
+    }
+};
+
+TEST_F(PeerFault, AWrongRkeyFailsThatReaderAlone) {
+    expect_one_refused(failed_run("wrong-rkey:2"), 2);
+}
+
+TEST_F(PeerFault, AnAddressOutsideTheBufferFailsThatReaderAlone) {
+    expect_one_refused(failed_run("wrong-address:3"), 3);
+}
+
+TEST_F(PeerFault, AServerThatDiesAfterTheDescriptorFailsEveryReaderInTime) {
+    const auto parsed = failed_run("die-after-descriptor");
+    for (int rank = 1; rank <= 3; ++rank) {
+        EXPECT_THAT(result_of(parsed, rank).at("outcome").get<std::string>(),
+                    AnyOf("READ_FAILED", "CONNECT_FAILED", "TIMEOUT"));
+    }
+}
+
+TEST_F(PeerFault, AServerThatSendsNoDescriptorIsATimeout) {
+    expect_all(failed_run("no-descriptor"), "TIMEOUT", "descriptor");
+}
+
+TEST_F(PeerFault, AServerThatAcceptsNothingIsATimeout) {
+    expect_all(failed_run("no-accept"), "TIMEOUT", "connect");
+}
+
+TEST_F(PeerFault, AForeignDescriptorIsNotBelieved) {
+    expect_all(failed_run("foreign-descriptor"), "CONNECT_FAILED", "descriptor");
+}
+
+TEST_F(PeerFault, ADescriptorThatWrapsAroundIsNotBelieved) {
+    expect_all(failed_run("wrapping-buffer"), "CONNECT_FAILED", "descriptor");
+}
+
+TEST_F(PeerFault, ATooLongDescriptorIsNotBelieved) {
+    expect_all(failed_run("long-descriptor"), "CONNECT_FAILED", "descriptor");
+}
+
+TEST_F(PeerFault, ABufferSmallerThanAnnouncedIsNotRead) {
+    expect_all(failed_run("small-buffer"), "CONNECT_FAILED", "descriptor");
+}
+
+TEST_F(PeerFault, AReaderThatNeverConnectsDoesNotHoldTheOthersUp) {
+    const auto result = run(launch(
+        {{3, {tool()}}, {1, {faulty_reader(), "never-connects"}}},
+        {"--iterations", "50", "--timeout", std::to_string(kTimeout), "--json", report_path()}));
+    expect_status(result, 1);
+    EXPECT_LT(result.seconds, kLatest) << told(result);
+    const auto parsed = report();
+    EXPECT_EQ(result_of(parsed, 1).at("outcome"), "PASS");
+    EXPECT_EQ(result_of(parsed, 2).at("outcome"), "PASS");
+    EXPECT_EQ(result_of(parsed, 3).at("outcome"), "TIMEOUT");
+    EXPECT_NE(result_of(parsed, 3).at("reader_host"), "?");
+}
+
+TEST_F(PeerFault, AReaderThatIsKilledDoesNotTakeTheReportWithIt) {
+    const auto result = run(launch(
+        {{3, {tool()}}, {1, {faulty_reader(), "dies"}}},
+        {"--iterations", "50", "--timeout", std::to_string(kTimeout), "--json", report_path()}));
+    EXPECT_NE(result.status, 0) << told(result);
+    EXPECT_FALSE(result.timed_out);
+    EXPECT_THAT(lines_of(result.out), Contains(StartsWith("FAIL"))) << told(result);
+    EXPECT_NE(result_of(report(), 3).at("outcome"), "PASS");
+}
+
+}  // namespace
+}  // namespace rdma_read::test
