@@ -24,6 +24,7 @@ declare -A package_brings=(
     [iproute2]=command:rdma
     [xz-utils]=command:xz
     [zstd]=command:zstd
+    [libboost-filesystem-dev]=library:boost_filesystem
     [libgtest-dev]=library:gtest
     [libgmock-dev]=library:gmock
     [clang-format]=command:clang-format
@@ -37,7 +38,7 @@ packages_to_build=(
 )
 packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils zstd)
 # shellcheck disable=SC2034 # for the scripts that source this
-packages_to_test=(libgtest-dev libgmock-dev clang-format clang-tidy shellcheck)
+packages_to_test=(libboost-filesystem-dev libgtest-dev libgmock-dev clang-format clang-tidy shellcheck)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2
