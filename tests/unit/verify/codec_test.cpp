@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -239,7 +240,7 @@ TEST(Codec, RandomBytesAfterARightBeginningAreRefusedOrHarmless) {
     std::mt19937 random(5);
     const Bytes start = encode(Result{});
     for (int round = 0; round < 20000; ++round) {
-        Bytes bytes(start.begin(), start.begin() + 7 + random() % 30);
+        Bytes bytes(start.begin(), start.begin() + static_cast<std::ptrdiff_t>(7 + random() % 30));
         for (std::size_t more = random() % 300; more > 0; --more) {
             // Mostly small values, which pass for counts and flags.
             bytes.push_back(

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <string>
@@ -37,9 +38,10 @@ TEST(Pattern, BaseIsAFixedHashOfRunAndRank) {
 }
 
 TEST(Pattern, BytesInMemoryAreFixed) {
-    constexpr unsigned kGolden[] = {0xFF, 0xA0, 0xB4, 0x1B, 0x0D, 0x04, 0xBD, 0x6B, 0x14, 0x1D,
-                                    0xFF, 0x9A, 0xC6, 0x7D, 0xF4, 0x09, 0x29, 0x99, 0x49};
-    std::vector<std::byte> bytes(std::size(kGolden));
+    constexpr std::array kGolden{0xFFU, 0xA0U, 0xB4U, 0x1BU, 0x0DU, 0x04U, 0xBDU,
+                                 0x6BU, 0x14U, 0x1DU, 0xFFU, 0x9AU, 0xC6U, 0x7DU,
+                                 0xF4U, 0x09U, 0x29U, 0x99U, 0x49U};
+    std::vector<std::byte> bytes(kGolden.size());
     Pattern(kRun, 7).fill(bytes);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), kGolden[i]) << "byte " << i;
@@ -147,47 +149,47 @@ class PatternKernels : public testing::TestWithParam<Implementation> {
             GTEST_SKIP() << "this processor has no " << GetParam().name;
         }
     }
-    const kernels::Kernels& kernels_ = *GetParam().kernels;
-    Pattern pattern_{kRun, 5};
+    const kernels::Kernels& loops = *GetParam().kernels;
+    Pattern pattern{kRun, 5};
 };
 
 TEST_P(PatternKernels, FillWhatTheDefinitionSaysAtEveryAlignment) {
-    const std::vector<std::byte> all = reference(pattern_, 0, 8 * 600);
+    const std::vector<std::byte> all = reference(pattern, 0, std::size_t{8} * 600);
     std::vector<std::byte> memory(all.size() + 128);
     for (std::size_t alignment = 0; alignment < 64; ++alignment) {
         for (std::size_t count = alignment % 7; count <= 600; count += 7) {
             std::ranges::fill(memory, std::byte{0xEE});
             std::byte* const out = memory.data() + 1 + alignment;
-            kernels_.fill(out, count, pattern_.word(0), Pattern::kStep);
+            loops.fill(out, count, pattern.word(0), Pattern::kStep);
             ASSERT_EQ(std::memcmp(out, all.data(), 8 * count), 0) << count << " at " << alignment;
             ASSERT_EQ(out[-1], std::byte{0xEE});
             ASSERT_EQ(out[8 * count], std::byte{0xEE});
-            ASSERT_TRUE(kernels_.matches(out, count, pattern_.word(0), Pattern::kStep));
+            ASSERT_TRUE(loops.matches(out, count, pattern.word(0), Pattern::kStep));
         }
     }
 }
 
 TEST_P(PatternKernels, FindEachWrongByte) {
     for (const std::size_t count : {1U, 7U, 8U, 15U, 16U, 17U, 33U, 511U, 512U, 513U, 1100U}) {
-        std::vector<std::byte> data = reference(pattern_, 8 * 77, 8 * count);
+        std::vector<std::byte> data = reference(pattern, std::uint64_t{8} * 77, 8 * count);
         for (std::size_t at = 0; at < data.size(); ++at) {
             const std::byte flip{static_cast<unsigned char>(0x80U >> (at % 8))};
             data[at] ^= flip;
-            ASSERT_FALSE(kernels_.matches(data.data(), count, pattern_.word(77), Pattern::kStep))
+            ASSERT_FALSE(loops.matches(data.data(), count, pattern.word(77), Pattern::kStep))
                 << "byte " << at << " of " << data.size();
             data[at] ^= flip;
         }
-        ASSERT_TRUE(kernels_.matches(data.data(), count, pattern_.word(77), Pattern::kStep));
+        ASSERT_TRUE(loops.matches(data.data(), count, pattern.word(77), Pattern::kStep));
     }
 }
 
 TEST_P(PatternKernels, FindTwoWrongWordsThatDifferAlike) {
     // Differences are gathered by "or": equal ones must not cancel out.
-    std::vector<std::byte> data = reference(pattern_, 0, 8 * 64);
+    std::vector<std::byte> data = reference(pattern, 0, std::size_t{8} * 64);
     for (const std::size_t other : {1U, 4U, 8U, 16U, 32U}) {
         data[0] ^= std::byte{1};
         data[8 * other] ^= std::byte{1};
-        EXPECT_FALSE(kernels_.matches(data.data(), 64, pattern_.word(0), Pattern::kStep));
+        EXPECT_FALSE(loops.matches(data.data(), 64, pattern.word(0), Pattern::kStep));
         data[0] ^= std::byte{1};
         data[8 * other] ^= std::byte{1};
     }

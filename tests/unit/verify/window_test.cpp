@@ -51,6 +51,7 @@ TEST(Window, RefusesABufferWithoutRoomToMove) {
 TEST(Window, BeginsAtBothEndsAndGoesOnByAFixedStride) {
     Window window(Window::bytes_needed(64), 64, 1);
     std::vector<std::uint64_t> offsets;
+    offsets.reserve(6);
     for (int i = 0; i < 6; ++i) {
         offsets.push_back(window.next(0));
     }
@@ -61,6 +62,7 @@ TEST(Window, RemembersTheLastReadsOfEachSlotNewestFirst) {
     Window window(Window::bytes_needed(64), 64, 2);
     EXPECT_THAT(window.recent(0), IsEmpty());
     std::vector<std::uint64_t> offsets;
+    offsets.reserve(6);
     for (int i = 0; i < 6; ++i) {
         offsets.push_back(window.next(0));
     }
@@ -73,7 +75,7 @@ TEST(Window, RemembersTheLastReadsOfEachSlotNewestFirst) {
 TEST(Window, EveryReadEndsInsideTheBuffer) {
     for (const std::uint64_t read : {1U, 8U, 1000U, 4096U}) {
         for (const std::uint64_t buffer :
-             {Window::bytes_needed(read), 255 * 8 + read, 300000 + read}) {
+             {Window::bytes_needed(read), std::uint64_t{255} * 8 + read, 300000 + read}) {
             Window window(buffer, read, 3);
             std::uint64_t furthest = 0;
             for (std::uint32_t i = 0; i < 50000; ++i) {
