@@ -76,13 +76,11 @@ void reject_missing_values(const std::vector<OptionSpec>& options,
     }
 }
 
-UsageError unknown(const std::vector<OptionSpec>& options, const std::string& word) {
-    if (word.starts_with('-')) {
-        return UsageError(
-            fmt::format("{}: unknown option; allowed: {}", printable(word), all_names(options)));
-    }
-    return UsageError(fmt::format("{}: a word that belongs to no option; allowed: {}",
-                                  printable(word), all_names(options)));
+[[noreturn]] void reject_unknown(const std::vector<OptionSpec>& options, const std::string& word) {
+    const auto* const problem =
+        word.starts_with('-') ? "unknown option" : "a word that belongs to no option";
+    throw UsageError(
+        fmt::format("{}: {}; allowed: {}", printable(word), problem, all_names(options)));
 }
 
 }  // namespace
@@ -158,7 +156,7 @@ CommandLine::CommandLine(const CommandLineSpec& spec, int argc, const char* cons
         return;
     }
     if (const auto extras = app.remaining(); !extras.empty()) {
-        throw unknown(options, extras.front());
+        reject_unknown(options, extras.front());
     }
     if (flags["--version"]) {
         early_exit_ = EarlyExit{

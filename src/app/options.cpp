@@ -22,13 +22,13 @@ constexpr std::uint64_t kDeepest = 1024;
 constexpr std::uint64_t kLastDevicePort = 255;
 constexpr std::size_t kLongestDeviceName = 63;  // IB_DEVICE_NAME_MAX, with its NUL
 
-const std::string kProgram = "rdma_read_mpi";
+constexpr std::string_view kProgram = "rdma_read_mpi";
 
 const CommandLineSpec& spec() {
     static const std::string seconds = "seconds above 0, at most 86400, such as 30 or 0.5";
     static const CommandLineSpec spec{
-        kProgram,
-        "mpirun -np N " + kProgram,
+        std::string(kProgram),
+        "mpirun -np N rdma_read_mpi",
         "Reads from one rank's memory by RDMA Read from every other rank, and checks every byte.",
         {
             {"--size", "LIST", "different sizes from 1 to 1024G bytes, such as 1,4K,64K,1M",

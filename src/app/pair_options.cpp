@@ -17,15 +17,15 @@ constexpr std::uint64_t kMostClients = 1'000'000;
 constexpr std::uint64_t kLastPort = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t kLongestHostName = 253;  // RFC 1035, section 2.3.4, without the last dot
 
-const std::string kProgram = "rdma_read";
+constexpr std::string_view kProgram = "rdma_read";
 constexpr std::string_view kUsage =
     "usage: rdma_read -s [--bind ADDR] [--port N] [--message TEXT] [--size BYTES] [--clients N]"
     "  or  rdma_read -c SERVER [--port N] [--timeout SECONDS]\n";
 
 const CommandLineSpec& spec() {
     static const CommandLineSpec spec{
-        kProgram,
-        kProgram + " -s | -c SERVER",
+        std::string(kProgram),
+        "rdma_read -s | -c SERVER",
         "Reads a text from another node's memory by RDMA Read: a server (-s) on one node, a "
         "client\n"
         "(-c) on another.",
@@ -120,7 +120,7 @@ PairServerOptions interpret_server(const CommandLine& line) {
     }
     if (options.message.size() > options.size) {
         const std::string length = fmt::format("{}", options.message.size());
-        if (line.has("--size")) {
+        if (text == nullptr || line.has("--size")) {
             throw UsageError("--size", *line.value("--size"),
                              fmt::format("too small for the message of {} bytes", length),
                              fmt::format("{} to 1G, or a shorter --message", length));

@@ -113,6 +113,8 @@ Communicator::~Communicator() {
     }
 }
 
+// complete() waits for what these start, out of the analyzer's sight.
+// NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
 bool Communicator::broadcast(std::vector<std::byte>& bytes, int root, Wait wait) {
     struct Buffer {
         std::uint64_t length = 0;
@@ -158,6 +160,8 @@ bool Communicator::send(int to, int tag, std::span<const std::byte> bytes, Wait 
                                  MPI_COMM_WORLD, &request));
     return complete("MPI_Isend", request, wait, copy, session_);
 }
+
+// NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
 
 std::optional<Message> Communicator::try_receive(int tag) {
     auto& incoming = transfers_->incoming;
@@ -221,6 +225,7 @@ std::optional<Message> Communicator::receive(int tag, Wait wait) {
 }
 
 bool Communicator::barrier(Wait wait) {
+    // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): complete() waits for it
     MPI_Request request = MPI_REQUEST_NULL;
     check("MPI_Ibarrier", MPI_Ibarrier(MPI_COMM_WORLD, &request));
     return complete("MPI_Ibarrier", request, wait, nullptr, session_);

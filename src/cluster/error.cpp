@@ -29,7 +29,8 @@ std::string error_text(int code) {
 }
 
 Error Error::from_code(std::string_view call, int code) {
-    return Error(fmt::format("{}: {}", call, error_text(code)));
+    Error error(fmt::format("{}: {}", call, error_text(code)));
+    return error;
 }
 
 }  // namespace rdma_read::cluster

@@ -55,6 +55,8 @@ MpiSession::~MpiSession() {
     }
 }
 
+// A member although MPI needs no object: who has no session has no initialised MPI to abort.
+// NOLINTNEXTLINE(readability-convert-member-functions-to-static)
 void MpiSession::abort(int code) {
     std::fflush(nullptr);  // MPI_Abort may end the process by a signal
     MPI_Abort(MPI_COMM_WORLD, code);
