@@ -162,6 +162,18 @@ TEST_F(Diagnosis, AnEarlierReadsDataIsStale) {
     }
 }
 
+TEST_F(Diagnosis, AStretchGoesOnAfterAByteThatIsRightByChance) {
+    const auto last_byte = [&](std::uint64_t offset) { return pattern_.word(offset / 8) >> 56U; };
+    std::uint64_t alike = 0;
+    while (alike == kOffset || last_byte(alike) != last_byte(kOffset)) {
+        alike += 8;
+    }
+    earlier_ = {alike};
+    const Bytes data = bytes_of(pattern_, alike, 64);
+    ASSERT_EQ(data[7], right(64)[7]);
+    EXPECT_EQ(only(data).kind, MismatchKind::stale);
+}
+
 TEST_F(Diagnosis, MemoryThatWasNeverWrittenIsUntouched) {
     for (const std::size_t length : kLengths) {
         expect_whole(sentinel(length), MismatchKind::untouched, "before the first read");
