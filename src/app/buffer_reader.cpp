@@ -77,7 +77,7 @@ class Reader {
     [[nodiscard]] std::uint32_t slots(std::uint64_t size) const;
     [[nodiscard]] std::size_t memory_needed() const;
     void connect(std::span<std::byte> memory);
-    bool read_size(std::uint64_t size, std::span<std::byte> memory);
+    bool read_size(std::uint64_t bytes, std::span<std::byte> memory);
     std::optional<rdma::ReadFailure> measure_latency(rdma::ReadStream& stream,
                                                      verify::Checker& checker,
                                                      verify::SizeResult& size);
