@@ -75,7 +75,7 @@ log=$build/quickstart.log
 configuration=()
 # A build folder that was set up by hand keeps its settings.
 [[ -e $build/CMakeCache.txt ]] || configuration=(-DRDMA_READ_BUILD_TESTS=OFF)
-say "building in $build"
+say "building"
 if ! {
     cmake -S "$root" -B "$build" ${configuration[@]+"${configuration[@]}"} &&
         cmake --build "$build" --parallel "$(nproc)" --target rdma_read_mpi rdma_read
