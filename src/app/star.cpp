@@ -12,12 +12,15 @@
 #include "rdma_read/verify/report.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
 #include <span>
+#include <stdexcept>
+#include <string_view>
 
 namespace rdma_read::app {
 
@@ -284,24 +287,48 @@ std::optional<std::string> too_few(const cluster::LaunchEnvironment& launch, int
     return "one rank alone has nobody to read from; start at least two: mpirun -np 2 rdma_read_mpi";
 }
 
+void print_to_stderr(std::string_view text) noexcept {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+// What is wrong with the command line that could not be known before MPI was there; the same on
+// every rank. Only the root, which writes the reports, can tell whether it is able to.
+std::optional<std::string> late_usage_error(const Options& options,
+                                            cluster::Communicator& communicator) {
+    if (auto problem = contradiction_with_ranks(options, communicator.size())) {
+        return problem;
+    }
+    std::string problem;
+    if (communicator.rank() == kRootRank) {
+        problem = contradiction_with_files(options).value_or("");
+    }
+    std::vector<std::byte> bytes(bytes_of(problem).begin(), bytes_of(problem).end());
+    if (!communicator.broadcast(bytes, kRootRank, cluster::Wait::lasting(kPreparation))) {
+        throw std::runtime_error(
+            fmt::format("rank {} was not heard of within {} s", kRootRank, kPreparation.count()));
+    }
+    return bytes.empty() ? std::nullopt : std::optional(problem);
+}
+
 int run_parsed(const Options& options, const cluster::LaunchEnvironment& launch,
                const ResultStream& out, const Roles& roles) {
     cluster::MpiSession session;
     cluster::Communicator communicator(session);
-    const bool speaks = communicator.rank() == kRootRank && launch.speaks;
+    const bool is_root = communicator.rank() == kRootRank;
     if (const auto problem = too_few(launch, communicator.size())) {
-        if (speaks) {
+        if (is_root && launch.speaks) {
             say(kProgram, *problem);
         }
         return verify::kExitNothingRead;
     }
-    if (const auto problem = contradiction_with_ranks(options, communicator.size())) {
-        if (speaks) {
-            say(kProgram, *problem);
-        }
-        return communicator.rank() == kRootRank ? kExitUsage : 0;
-    }
     try {
+        if (const auto problem = late_usage_error(options, communicator)) {
+            if (!is_root) {
+                return 0;
+            }
+            print_to_stderr(*problem);
+            return kExitUsage;
+        }
         return run_star({options, launch, session, communicator, out, roles});
     } catch (const std::exception& error) {
         say(kProgram, fmt::format("rank {}: {}", communicator.rank(), error.what()));
@@ -326,8 +353,7 @@ int rdma_read_mpi_main(int argc, const char* const* argv, const Roles& roles) {
             return 0;
         }
         if (exit->to_stderr) {
-            [[maybe_unused]] const auto written =
-                ::write(STDERR_FILENO, exit->text.data(), exit->text.size());
+            print_to_stderr(exit->text);
         } else {
             out.write(exit->text);
         }

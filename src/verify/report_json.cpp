@@ -75,6 +75,7 @@ Json server(const ServerInfo& info) {
             {"mtu", or_null(info.mtu)},
             {"rate_gbps", or_null(info.rate_gbps)},
             {"cpu_s_while_serving", or_null(info.cpu_s_while_serving)},
+            {"serving_s", or_null(info.serving_s)},
             {"connections", info.connections}};
 }
 

@@ -104,7 +104,7 @@ TEST_F(Star, AnyRankCanServe) {
 
 TEST_F(Star, ADurationBoundsTheThroughputPhase) {
     const auto parsed = passing_run(2, {"--size", "4K", "--duration", "2"});
-    const auto& size = result_of(parsed, 1).at("sizes").at(0);
+    const auto size = result_of(parsed, 1).at("sizes").at(0);
     EXPECT_GE(size.at("seconds").get<double>(), 1.9);
     EXPECT_EQ(size.at("bytes_verified"), size.at("reads").get<std::uint64_t>() * 4096);
 }
