@@ -79,7 +79,9 @@ TEST_F(Output, StdoutIsTheTableOnlyWhenMpiAndUcxAreTalkative) {
                          {"OMPI_MCA_pml_base_verbose", "100"},
                          {"OMPI_MCA_btl_base_verbose", "100"},
                          {"UCX_LOG_LEVEL", "info"},
-                         {"UCX_TLS", "self,sm,tcp"}};
+                         {"UCX_TLS", "self,sm,tcp"},
+                         {"OMPI_MCA_opal_common_ucx_tls", "any"},
+                         {"OMPI_MCA_opal_common_ucx_devices", "any"}};
     const auto result = run(launch(3, kShort), noisy);
     expect_status(result, 0);
     EXPECT_THAT(result.err, HasSubstr("UCX")) << "the noise was not there to be kept out";
