@@ -35,7 +35,10 @@ void CmEvent::set_private_data(std::span<const std::byte> data) noexcept {
 }
 
 std::string describe(const CmEvent& event) {
-    const char* const name = rdma_event_str(event.type);
+    std::string name = rdma_event_str(static_cast<rdma_cm_event_type>(event.type));
+    if (event.type > RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+        name += fmt::format(" {}", event.type);
+    }
     if (event.status == 0) {
         return name;
     }

@@ -7,6 +7,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace rdma_read::rdma {
 
@@ -25,12 +26,13 @@ std::optional<CmEvent> EventChannel::try_next() {
         throw_system_error({Phase::connect, "rdma_get_cm_event", ""}, -1);
     }
     CmEvent event;
-    event.type = raw->event;
+    // As a number: a newer librdmacm may send what this header's enumeration does not hold.
+    std::memcpy(&event.type, &raw->event, sizeof(event.type));
     event.status = raw->status;
     event.id = raw->id;
     // Only these carry connection parameters; in others the union holds something else.
-    if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST || raw->event == RDMA_CM_EVENT_ESTABLISHED
-        || raw->event == RDMA_CM_EVENT_REJECTED || raw->event == RDMA_CM_EVENT_CONNECT_RESPONSE) {
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST || event.type == RDMA_CM_EVENT_ESTABLISHED
+        || event.type == RDMA_CM_EVENT_REJECTED || event.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
         const rdma_conn_param& parameters = raw->param.conn;
         event.responder_resources = parameters.responder_resources;
         event.initiator_depth = parameters.initiator_depth;
@@ -39,7 +41,7 @@ std::optional<CmEvent> EventChannel::try_next() {
                                     parameters.private_data_len});
         }
     }
-    if (raw->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) {
         event.incoming.reset(raw->id);
     }
     check_minus_one(rdma_ack_cm_event(raw), {Phase::connect, "rdma_ack_cm_event", ""});

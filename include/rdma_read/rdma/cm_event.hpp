@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace rdma_read::rdma {
 
@@ -18,7 +19,9 @@ namespace rdma_read::rdma {
 /// An event that is not acknowledged makes rdma_destroy_id(3) block for ever; a value cannot be
 /// forgotten in that way.
 struct CmEvent {
-    rdma_cm_event_type type{};
+    /// An rdma_cm_event_type, or a number beyond it from a librdmacm that is newer than the header
+    /// this was built with.
+    std::underlying_type_t<rdma_cm_event_type> type{};
     /// Negative errno for address, route and unreachable errors; the connection manager's own
     /// reason for REJECTED (8 no listener or consumer, 10 stale connection, 28 consumer defined).
     int status = 0;
