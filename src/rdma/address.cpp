@@ -33,6 +33,9 @@ std::optional<Address> Address::parse(std::string_view text, std::uint16_t port)
         text = text.substr(1, text.size() - 2);
     }
     const std::string terminated(text);
+    if (terminated.find('\0') != std::string::npos) {
+        return std::nullopt;  // inet_pton would not see what follows
+    }
     sockaddr_in v4{};
     v4.sin_family = AF_INET;
     if (inet_pton(AF_INET, terminated.c_str(), &v4.sin_addr) == 1) {
