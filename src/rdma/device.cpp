@@ -120,6 +120,9 @@ std::string why_not(const Address& address) {
     if (address.is_wildcard()) {
         return "is the wildcard, which names no device";
     }
+    if (address.is_link_local()) {
+        return "is link-local, which is not routed";
+    }
     const auto here = host_addresses();
     return std::ranges::any_of(here, [&](const auto& at) { return at.address.same_host(address); })
                ? "belongs to this host, but to no RDMA device"
@@ -190,6 +193,8 @@ PortChoice choose_port(const std::vector<DevicePort>& ports, const PortWish& wis
                && (!wish.port_num || *wish.port_num == port.port_num);
     });
     if (!fitting.empty()) {
+        std::ranges::stable_partition(
+            fitting, [](const DevicePort& port) { return port.address.family() == AF_INET; });
         DevicePort first = fitting.front();
         fitting.erase(fitting.begin());
         return {std::move(first), std::move(fitting)};
@@ -209,6 +214,8 @@ PortChoice choose_port(const std::vector<DevicePort>& ports, const PortWish& wis
     if (!wish.device.empty()) {
         wanted.push_back(wish.port_num ? fmt::format("device {}:{}", wish.device, *wish.port_num)
                                        : fmt::format("device {}", wish.device));
+    } else if (wish.port_num) {
+        wanted.push_back(fmt::format("port {}", *wish.port_num));
     }
     if (!wanted.empty()) {
         throw Error(Failure::bad_address, Phase::device,
