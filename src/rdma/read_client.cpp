@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -37,13 +38,16 @@ Error event_error(const CmEvent& event, Phase phase, const Address& server) {
     const std::string peer = server.with_port_text();
     if (event.type == RDMA_CM_EVENT_REJECTED) {
         if (const auto refusal = decode_refusal(event.private_data())) {
+            const char* hint = "start both ends from the same run and build";
+            if (*refusal == Refusal::server_full) {
+                hint = "let fewer readers run at a time";
+            } else if (*refusal == Refusal::server_error) {
+                hint = "the server's output says which call failed";
+            }
             return {Failure::refused, phase,
                     fmt::format("the server at {} refused the connection: {}", peer,
                                 to_string(*refusal)),
-                    *refusal == Refusal::server_full
-                        ? "let fewer readers run at a time"
-                        : "start both ends from the same run and build",
-                    event.status};
+                    hint, event.status};
         }
         return {event.status == 28 ? Failure::refused : Failure::unreachable, phase,
                 fmt::format("connection to {}: {}", peer, describe(event)),
@@ -66,8 +70,9 @@ Error event_error(const CmEvent& event, Phase phase, const Address& server) {
 }
 
 bool may_pass(const Error& error) noexcept {
-    return error.failure() == Failure::unreachable && error.code() != ENETUNREACH
-           && error.code() != EHOSTUNREACH;
+    // Calls tell an errno, events its negative.
+    const int cause = std::abs(error.code());
+    return error.failure() == Failure::unreachable && cause != ENETUNREACH && cause != EHOSTUNREACH;
 }
 
 }  // namespace
@@ -86,7 +91,9 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     ibv_port_attr port{};
     check_errno_value(ibv_query_port(verbs, id_.port_num(), &port),
                       {Phase::setup, "ibv_query_port", device_name(verbs)});
-    max_message_ = std::min<std::uint64_t>(port.max_msg_sz, kLongestRequest);
+    // A port that tells no limit must not make every request empty.
+    max_message_ = port.max_msg_sz == 0 ? kLongestRequest
+                                        : std::min<std::uint64_t>(port.max_msg_sz, kLongestRequest);
     send_entries_ = std::clamp<std::uint32_t>(
         config.depth, 1, static_cast<std::uint32_t>(std::max(device.max_qp_wr - 1, 1)));
     const auto wanted_depth = static_cast<std::uint8_t>(std::min<std::uint32_t>(
@@ -270,6 +277,9 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
     std::minstd_rand random(std::random_device{}());
     std::chrono::milliseconds pause{20};
     for (attempts = 1;; ++attempts) {
+        // Jitter spreads readers that were turned away together.
+        std::uniform_int_distribution<int> jitter(0, static_cast<int>(pause.count()));
+        const auto rest = pause / 2 + std::chrono::milliseconds(jitter(random));
         try {
             Connected connected;
             connected.client = std::make_unique<ReadClient>(config, deadline);
@@ -277,16 +287,14 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
             connected.took = Deadline::Clock::now() - started;
             return connected;
         } catch (const Error& error) {
-            if (!may_pass(error) || deadline.remaining() <= pause) {
+            if (!may_pass(error) || deadline.remaining() <= rest) {
                 throw;
             }
             if (on_retry) {
                 on_retry(error);
             }
         }
-        // Jitter spreads readers that were turned away together.
-        std::uniform_int_distribution<int> jitter(0, static_cast<int>(pause.count()));
-        std::this_thread::sleep_for(pause / 2 + std::chrono::milliseconds(jitter(random)));
+        std::this_thread::sleep_for(rest);
         pause = std::min(pause * 2, std::chrono::milliseconds(1000));
     }
 }

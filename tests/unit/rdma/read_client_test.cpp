@@ -1,0 +1,462 @@
+// One connection attempt: its order, its errors, and what it releases.
+#include "rdma_read/rdma/read_client.hpp"
+
+#include "support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace rdma_read::rdma {
+namespace {
+
+using fakes::bytes_of;
+using fakes::error_of;
+using fakes::far;
+using fakes::near;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ReadClientTest : public fakes::ClientTest {
+  protected:
+    [[nodiscard]] std::unique_ptr<ReadClient> connect(std::uint32_t depth = 4) {
+        return std::make_unique<ReadClient>(config(depth), far());
+    }
+    [[nodiscard]] std::optional<Error> failure(Deadline deadline = far()) {
+        const auto error = error_of([&] { const ReadClient client(config(), deadline); });
+        expect_clean();
+        return error;
+    }
+    [[nodiscard]] fakes::Id& id() const { return *world.all<fakes::Id>().back(); }
+    [[nodiscard]] fakes::Qp& qp() const { return *world.all<fakes::Qp>().back(); }
+    [[nodiscard]] const fakes::Asked& asked() const { return id().asked.value(); }
+};
+
+TEST_F(ReadClientTest, KnowsTheDescriptorAndThePathOnceItIsConnected) {
+    const auto client = connect();
+    EXPECT_EQ(client->remote().address, reinterpret_cast<std::uintptr_t>(exposed.data()));
+    EXPECT_EQ(client->remote().length, exposed.size());
+    EXPECT_EQ(client->remote().rkey, fakes::kRemoteKey);
+    EXPECT_EQ(client->path().device, "fake0");
+    EXPECT_EQ(client->path().port_num, 1);
+    EXPECT_EQ(client->path().local_address, "10.0.0.1");
+    EXPECT_EQ(client->path().remote_address, "10.0.0.2");
+    EXPECT_EQ(client->path().gid, "::");
+    EXPECT_EQ(client->path().mtu, 1024U);
+    EXPECT_EQ(client->path().depth_negotiated, 16U);
+    EXPECT_EQ(client->send_entries(), 4U);
+    EXPECT_EQ(client->max_message(), 1U << 30U);
+}
+
+TEST_F(ReadClientTest, IntroducesItselfAndThenSaysReady) {
+    const auto client = connect();
+    EXPECT_EQ(asked().private_data, fakes::hello_of(3));
+    EXPECT_EQ(asked().private_data.size(), 28U);
+    ASSERT_EQ(qp().sent.size(), 1U);
+    EXPECT_EQ(qp().sent.front(), bytes_of(encode_ready()));
+}
+
+TEST_F(ReadClientTest, PostsTheDescriptorsReceiveBeforeItConnects) {
+    const auto client = connect();
+    EXPECT_LT(world.place("rdma_create_qp"), world.place("ibv_post_recv"));
+    EXPECT_LT(world.place("ibv_post_recv"), world.place("rdma_connect"));
+    EXPECT_LT(world.place("rdma_connect"), world.place("ibv_post_send"));
+}
+
+TEST_F(ReadClientTest, AsksForEndlessReceiverNotReadyRetriesAndFiniteRetries) {
+    const auto client = connect();
+    EXPECT_EQ(asked().parameters.rnr_retry_count, 7);
+    EXPECT_EQ(asked().parameters.retry_count, 6);
+    EXPECT_EQ(asked().parameters.initiator_depth, 4);
+    EXPECT_EQ(asked().parameters.responder_resources, 0);
+}
+
+TEST_F(ReadClientTest, DepthIsClampedToWhatTheDeviceCan) {
+    struct Case {
+        std::uint32_t wanted;
+        int max_reads;
+        int max_requests;
+        std::uint8_t asked;
+        std::uint32_t entries;
+    };
+    for (const Case& at : {Case{0, 16, 1024, 1, 1}, Case{64, 16, 1024, 16, 64},
+                           Case{4000, 128, 1024, 128, 1023}, Case{300, 1000, 1024, 255, 300},
+                           Case{8, 0, 1024, 1, 8}, Case{8, 16, 1, 1, 1}, Case{8, -1, 0, 1, 1}}) {
+        // The last two devices have no place for the first message beside a read.
+        device.attributes.max_qp_init_rd_atom = at.max_reads;
+        device.attributes.max_qp_wr = at.max_requests;
+        if (at.max_requests < 2) {
+            EXPECT_THAT(
+                error_of([&] { const ReadClient client(config(at.wanted), far()); })->what(),
+                HasSubstr("rdma_create_qp(2 send"));
+            continue;
+        }
+        const auto client = connect(at.wanted);
+        EXPECT_EQ(asked().parameters.initiator_depth, at.asked) << at.wanted;
+        EXPECT_EQ(client->send_entries(), at.entries) << at.wanted;
+    }
+}
+
+TEST_F(ReadClientTest, LongestMessageIsThePortsLimitAtMostOneGiB) {
+    device.port.max_msg_sz = 8U << 20U;
+    EXPECT_EQ(connect()->max_message(), 8U << 20U);
+    device.port.max_msg_sz = 0xffffffff;
+    EXPECT_EQ(connect()->max_message(), 1U << 30U);
+}
+
+TEST_F(ReadClientTest, APortThatTellsNoLongestMessageDoesNotMakeReadsEmpty) {
+    device.port.max_msg_sz = 0;
+    EXPECT_EQ(connect()->max_message(), 1U << 30U);
+}
+
+TEST_F(ReadClientTest, DestinationMayOnlyBeWrittenLocallyExceptOnIwarp) {
+    const auto access = [&] { return world.all<fakes::Mr>().back()->access; };
+    {
+        const auto client = connect();
+        EXPECT_EQ(access(), static_cast<unsigned int>(IBV_ACCESS_LOCAL_WRITE));
+    }
+    device.device.transport_type = IBV_TRANSPORT_IWARP;
+    const auto client = connect();
+    EXPECT_EQ(access(),
+              static_cast<unsigned int>(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+}
+
+TEST_F(ReadClientTest, DestinationCanComeAfterTheDescriptor) {
+    ReadClientConfig later = config();
+    later.destination = {};
+    ReadClient client(later, far());
+    client.set_destination(destination);
+    EXPECT_EQ(client.destination().memory().data(), destination.data());
+}
+
+TEST_F(ReadClientTest, ReleasesInTheOrderThatTheManualsAskFor) {
+    connect().reset();
+    EXPECT_LT(world.place("rdma_destroy_qp"), world.place("ibv_dereg_mr"));
+    EXPECT_LT(world.place("ibv_dereg_mr", 2), world.place("ibv_destroy_cq"));
+    EXPECT_LT(world.place("ibv_destroy_cq"), world.place("ibv_destroy_comp_channel"));
+    EXPECT_LT(world.place("ibv_destroy_comp_channel"), world.place("ibv_dealloc_pd"));
+    EXPECT_LT(world.place("ibv_dealloc_pd"), world.place("rdma_destroy_id"));
+    EXPECT_LT(world.place("rdma_destroy_id"), world.place("rdma_destroy_event_channel"));
+    EXPECT_THAT(world.held(), IsEmpty());
+}
+
+TEST(ReadClientFailures, EveryCallThatFailsIsNamedAndEverythingIsReleased) {
+    // What a connection is not given up for: it only tells the MTU.
+    const std::set<std::string> forgiven{"ibv_query_qp"};
+    std::vector<std::string> calls;
+    for (std::size_t failing = 0; failing == 0 || failing <= calls.size(); ++failing) {
+        fakes::World world;
+        world.add_device("fake0", {"10.0.0.1"});
+        fakes::Bytes exposed(64);
+        fakes::Bytes destination(64);
+        world.answer_sends_with(bytes_of(encode(
+            RemoteBuffer{reinterpret_cast<std::uintptr_t>(exposed.data()), exposed.size(), 1})));
+        ReadClientConfig config;
+        config.server = fakes::address_of("10.0.0.2", 7471);
+        config.destination = destination;
+        if (failing == 0) {
+            const ReadClient client(config, far());
+            calls = world.attempted();
+            ASSERT_GE(calls.size(), 18U);
+            continue;
+        }
+        const std::string& call = calls[failing - 1];
+        SCOPED_TRACE(call + ", call " + std::to_string(failing));
+        world.fail_call(failing - 1, EIO);
+        if (forgiven.contains(call)) {
+            const ReadClient client(config, far());
+        } else {
+            const auto error = error_of([&] { const ReadClient client(config, far()); });
+            ASSERT_TRUE(error);
+            EXPECT_THAT(error->what(), HasSubstr(call));
+            if (call != "ibv_poll_cq") {
+                EXPECT_EQ(error->code(), EIO);
+            }
+        }
+        EXPECT_THAT(world.violations(), IsEmpty());
+        EXPECT_THAT(world.held(), IsEmpty());
+    }
+    for (const std::string call :
+         {"rdma_create_event_channel", "rdma_create_id", "rdma_resolve_addr", "rdma_resolve_route",
+          "rdma_get_cm_event", "ibv_query_device", "ibv_query_port", "ibv_alloc_pd",
+          "ibv_create_comp_channel", "ibv_create_cq", "ibv_reg_mr", "rdma_create_qp",
+          "ibv_post_recv", "rdma_connect", "ibv_post_send", "ibv_poll_cq", "ibv_query_qp"}) {
+        EXPECT_THAT(calls, testing::Contains(call));
+    }
+}
+
+TEST_F(ReadClientTest, RegistrationThatMeetsTheLockedMemoryLimitNamesSizePurposeAndLimit) {
+    world.fail("ibv_reg_mr", ENOMEM, 2);
+    const auto error = failure();
+    EXPECT_EQ(error->failure(), Failure::limit);
+    EXPECT_THAT(error->what(), HasSubstr("ibv_reg_mr(65536 bytes for the read destination)"));
+    EXPECT_THAT(error->hint(), HasSubstr(memlock_limit_text()));
+}
+
+TEST_F(ReadClientTest, ANegotiatedDepthOfNothingIsAnErrorAtOnce) {
+    world.answer("rdma_connect", {RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 0});
+    const auto error = failure();
+    EXPECT_EQ(error->failure(), Failure::limit);
+    EXPECT_EQ(error->phase(), Phase::connect);
+    EXPECT_THAT(error->what(), HasSubstr("the negotiated read depth is 0"));
+}
+
+TEST_F(ReadClientTest, EveryUnexpectedEventAtEveryStepIsAnErrorThatNamesIt) {
+    const std::vector<std::pair<std::string, unsigned int>> steps{
+        {"rdma_resolve_addr", RDMA_CM_EVENT_ADDR_RESOLVED},
+        {"rdma_resolve_route", RDMA_CM_EVENT_ROUTE_RESOLVED},
+        {"rdma_connect", RDMA_CM_EVENT_ESTABLISHED}};
+    for (const auto& [call, expected] : steps) {
+        for (unsigned int type = RDMA_CM_EVENT_ADDR_RESOLVED;
+             type <= RDMA_CM_EVENT_TIMEWAIT_EXIT + 3; ++type) {
+            if (type == expected || type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+                continue;
+            }
+            SCOPED_TRACE(call + " and then " + fakes::name_of(type));
+            world.answer(call, {type, -EIO, {}, 0, 0});
+            const auto error = failure();
+            ASSERT_TRUE(error);
+            EXPECT_THAT(error->what(), HasSubstr(fakes::name_of(type)));
+            EXPECT_THAT(error->what(), HasSubstr("10.0.0.2:7471"));
+            EXPECT_EQ(error->phase(), call == "rdma_connect" ? Phase::connect : Phase::resolve);
+            EXPECT_FALSE(error->hint().empty());
+        }
+        world.answer(call, {expected, 0, {}, 0, 16});
+    }
+}
+
+TEST_F(ReadClientTest, ARejectionWithoutAWordOfOursIsToldByItsStatus) {
+    const auto rejected = [&](int status, const fakes::Bytes& data = {}) {
+        world.answer("rdma_connect", {RDMA_CM_EVENT_REJECTED, status, data, 0, 0});
+        return failure().value();
+    };
+    EXPECT_EQ(rejected(8).failure(), Failure::unreachable);
+    EXPECT_THAT(rejected(8).what(), HasSubstr("status 8: nobody listens there"));
+    EXPECT_EQ(rejected(8).code(), 8);
+    EXPECT_EQ(rejected(10).failure(), Failure::unreachable);
+    EXPECT_THAT(rejected(10).what(), HasSubstr("status 10: stale connection"));
+    EXPECT_EQ(rejected(28).failure(), Failure::refused);
+    EXPECT_THAT(rejected(28).what(), HasSubstr("status 28: refused by the peer's program"));
+    EXPECT_EQ(rejected(28, fakes::Bytes(148)).failure(), Failure::refused);
+    EXPECT_EQ(rejected(8, fakes::Bytes(148)).failure(), Failure::unreachable);
+}
+
+TEST_F(ReadClientTest, ARejectionWithAReasonOfOursIsToldInWordsAlsoPadded) {
+    for (std::uint16_t reason = 1; reason <= 7; ++reason) {
+        const auto refusal = static_cast<Refusal>(reason);
+        for (const std::size_t size : {kRefusalBytes, std::size_t{148}}) {
+            auto data = bytes_of(encode(refusal));
+            data.resize(size);
+            world.answer("rdma_connect", {RDMA_CM_EVENT_REJECTED, 28, data, 0, 0});
+            const auto error = failure();
+            EXPECT_EQ(error->failure(), Failure::refused);
+            EXPECT_THAT(error->what(), HasSubstr(std::string(to_string(refusal))));
+            EXPECT_FALSE(error->hint().empty());
+        }
+    }
+}
+
+TEST_F(ReadClientTest, ARefusalsHintFitsItsReason) {
+    const auto hint = [&](Refusal refusal) {
+        world.answer("rdma_connect", {RDMA_CM_EVENT_REJECTED, 28, bytes_of(encode(refusal)), 0, 0});
+        return failure()->hint();
+    };
+    EXPECT_THAT(hint(Refusal::other_run), HasSubstr("the same run and build"));
+    EXPECT_THAT(hint(Refusal::server_full), HasSubstr("fewer readers"));
+    EXPECT_THAT(hint(Refusal::server_error), HasSubstr("the server's output"));
+}
+
+TEST_F(ReadClientTest, AnUnreachablePeerAndAMissingDeviceAreToldApart) {
+    world.answer("rdma_connect", {RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, {}, 0, 0});
+    EXPECT_EQ(failure()->failure(), Failure::unreachable);
+    world.answer("rdma_connect", {RDMA_CM_EVENT_DEVICE_REMOVAL, 0, {}, 0, 0});
+    EXPECT_EQ(failure()->failure(), Failure::no_device);
+    world.answer("rdma_connect", {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    EXPECT_EQ(failure()->failure(), Failure::disconnected);
+    world.answer("rdma_resolve_addr", {RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, {}, 0, 0});
+    EXPECT_EQ(failure()->failure(), Failure::bad_address);
+}
+
+TEST_F(ReadClientTest, AServerThatSaysNothingIsATimeoutThatSaysWhatWasWaitedFor) {
+    const auto silent = [](int) { return std::vector<fakes::Event>{}; };
+    world.answer("rdma_connect", silent);
+    auto error = failure(near());
+    EXPECT_EQ(error->failure(), Failure::timeout);
+    EXPECT_EQ(error->phase(), Phase::connect);
+    EXPECT_THAT(error->what(), HasSubstr("the connection (10.0.0.2:7471)"));
+    world.answer("rdma_resolve_route", silent);
+    error = failure(near());
+    EXPECT_EQ(error->phase(), Phase::resolve);
+    EXPECT_THAT(error->what(), HasSubstr("route resolution"));
+    world.answer("rdma_resolve_addr", silent);
+    EXPECT_THAT(failure(near())->what(), HasSubstr("address resolution"));
+}
+
+TEST_F(ReadClientTest, AServerThatSendsNoDescriptorIsATimeout) {
+    world.answer_sends_with({});
+    const auto error = failure(near());
+    EXPECT_EQ(error->failure(), Failure::timeout);
+    EXPECT_EQ(error->phase(), Phase::descriptor);
+}
+
+TEST_F(ReadClientTest, AServerThatLeavesBeforeItsDescriptorIsNamedWithTheEvent) {
+    world.answer_sends_with({});
+    world.answer("rdma_connect", [](int) {
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 16},
+                                         {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0}};
+    });
+    const auto error = failure();
+    EXPECT_EQ(error->failure(), Failure::disconnected);
+    EXPECT_EQ(error->phase(), Phase::descriptor);
+    EXPECT_THAT(error->what(), HasSubstr("RDMA_CM_EVENT_DISCONNECTED"));
+}
+
+TEST_F(ReadClientTest, ADescriptorThatIsNoneIsAProtocolErrorWithItsSize) {
+    auto wrong = bytes_of(encode(RemoteBuffer{4096, 16, 1}));
+    wrong.push_back(std::byte{0});
+    for (const fakes::Bytes& message :
+         {fakes::Bytes(1), fakes::Bytes(28), fakes::Bytes(128), wrong, bytes_of(encode_ready()),
+          bytes_of(encode(RemoteBuffer{4096, 0, 1}))}) {
+        world.answer_sends_with(message);
+        const auto error = failure();
+        EXPECT_EQ(error->failure(), Failure::protocol);
+        EXPECT_THAT(error->what(), HasSubstr("sent " + std::to_string(message.size()) + " bytes"));
+    }
+}
+
+TEST_F(ReadClientTest, AFailedExchangeOfTheDescriptorNamesTheCompletion) {
+    world.answer_sends_with(fakes::Bytes(129));  // longer than the receive
+    const auto error = failure();
+    EXPECT_EQ(error->phase(), Phase::descriptor);
+    EXPECT_EQ(error->code(), IBV_WC_LOC_LEN_ERR);
+    EXPECT_THAT(error->what(), HasSubstr(ibv_wc_status_str(IBV_WC_LOC_LEN_ERR)));
+}
+
+TEST_F(ReadClientTest, TheDescriptorMayBeSeenBeforeTheSendThatAskedForIt) {
+    const auto descriptor = bytes_of(encode(RemoteBuffer{4096, 16, 5}));
+    world.answer_sends_with({});
+    world.after_posting([&](fakes::Qp& poster) {
+        world.receive(poster, descriptor);
+        std::swap(poster.cq->pending[0], poster.cq->pending[1]);
+    });
+    EXPECT_EQ(connect()->remote().rkey, 5U);
+}
+
+// ---- wait ----
+
+TEST_F(ReadClientTest, AWaitFindsWhatIsThereAlready) {
+    const auto client = connect();
+    world.complete(*qp().cq, {});
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::completions);
+    EXPECT_EQ(done.size(), 1U);
+}
+
+TEST_F(ReadClientTest, WhatFinishesJustBeforeTheArmingIsNotLost) {
+    const auto client = connect();
+    world.before_arming([&](fakes::Cq& cq) {
+        world.before_arming({});
+        world.complete(cq, {});
+    });
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::completions);
+    EXPECT_EQ(done.size(), 1U);
+}
+
+TEST_F(ReadClientTest, ASleepingWaitIsWokenByACompletion) {
+    const auto client = connect();
+    // The second arming comes only after a wake-up or at the deadline; the first sleep is ended by
+    // the completion that happens while the queue is armed.
+    int arming = 0;
+    world.before_arming([&](fakes::Cq& cq) {
+        if (++arming == 1) {
+            cq.armed = true;
+            world.complete(cq, {});
+            cq.pending.clear();  // somebody else's wake-up: nothing is there when it is looked for
+        } else {
+            world.complete(cq, {});
+        }
+    });
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+    EXPECT_EQ(arming, 2);
+}
+
+TEST_F(ReadClientTest, ADisconnectWithoutCompletionsEndsTheWait) {
+    const auto client = connect();
+    world.happen(id(), {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
+    EXPECT_TRUE(done.empty());
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
+}
+
+TEST_F(ReadClientTest, CompletionsThatCameWithTheDisconnectComeFirst) {
+    const auto client = connect();
+    world.happen(id(), {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    world.complete(*qp().cq, {});
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
+}
+
+TEST_F(ReadClientTest, AnyEventThatMeansTheEndEndsTheWaitAndAnAddressChangeDoesNot) {
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    for (const unsigned int type : std::initializer_list<unsigned int>{
+             RDMA_CM_EVENT_DISCONNECTED, RDMA_CM_EVENT_UNREACHABLE, RDMA_CM_EVENT_DEVICE_REMOVAL,
+             RDMA_CM_EVENT_TIMEWAIT_EXIT, 77}) {
+        const auto client = connect();
+        world.happen(id(), {RDMA_CM_EVENT_ADDR_CHANGE, 0, {}, 0, 0});
+        EXPECT_EQ(client->wait(room, done, near()), WaitEnd::timeout);
+        world.happen(id(), {type, 0, {}, 0, 0});
+        EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
+    }
+}
+
+TEST_F(ReadClientTest, AWaitEndsAtItsDeadline) {
+    const auto client = connect();
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    const Deadline deadline = near();
+    EXPECT_EQ(client->wait(room, done, deadline), WaitEnd::timeout);
+    EXPECT_TRUE(deadline.expired());
+}
+
+// ---- disconnect ----
+
+TEST_F(ReadClientTest, AGoodbyeWaitsForTheAnswer) {
+    world.answer("rdma_disconnect", {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    const auto client = connect();
+    client->disconnect(far());
+    EXPECT_EQ(id().disconnects, 1);
+}
+
+TEST_F(ReadClientTest, AGoodbyeThatNobodyAnswersEndsAtItsDeadline) {
+    const auto client = connect();
+    client->disconnect(near());
+    EXPECT_EQ(id().disconnects, 1);
+}
+
+TEST_F(ReadClientTest, AGoodbyeThatFailsIsNotWaitedFor) {
+    const auto client = connect();
+    world.fail("rdma_disconnect", EINVAL);
+    client->disconnect(far());
+    world.happen(id(), {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    world.fail("rdma_get_cm_event", EIO, 4);
+    client->disconnect(far());
+}
+
+}  // namespace
+}  // namespace rdma_read::rdma
