@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+
 namespace rdma_read::rdma {
 
 namespace {
@@ -67,7 +69,8 @@ void QueuePair::post_send(const MemoryRegion& region, std::span<const std::byte>
 
 int QueuePair::post_list(ibv_send_wr* first) noexcept {
     ibv_send_wr* bad = nullptr;
-    return ibv_post_send(qp_, first, &bad);
+    const int result = ibv_post_send(qp_, first, &bad);
+    return result < 0 ? errno : result;  // a few old providers return -1 and set errno
 }
 
 std::uint32_t QueuePair::path_mtu() const noexcept {

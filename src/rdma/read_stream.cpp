@@ -64,27 +64,41 @@ ReadFailure ReadStream::completion_failure(const ibv_wc& completion) const {
 
 std::optional<ReadFailure> ReadStream::await_completions(std::span<ibv_wc>& done,
                                                          Deadline deadline) {
-    switch (client_.wait(completions_, done, deadline)) {
-        case WaitEnd::completions:
-            return std::nullopt;
-        case WaitEnd::disconnected:
-            return ReadFailure{Failure::disconnected,
-                               fmt::format("{} disconnected while reads were in flight",
-                                           client_.path().remote_address),
-                               "the server ended; look at its output, and at dmesg on its host"};
-        case WaitEnd::timeout:
-            break;
+    try {
+        switch (client_.wait(completions_, done, deadline)) {
+            case WaitEnd::completions:
+                return std::nullopt;
+            case WaitEnd::disconnected:
+                return ReadFailure{
+                    Failure::disconnected,
+                    fmt::format("{} disconnected while reads were in flight",
+                                client_.path().remote_address),
+                    "the server ended; look at its output, and at dmesg on its host"};
+            case WaitEnd::timeout:
+                break;
+        }
+    } catch (const Error& error) {
+        return ReadFailure{error.failure(), error.what(), error.hint()};
     }
-    return ReadFailure{
-        Failure::timeout,
-        fmt::format("reads from {} did not complete before the deadline",
-                    client_.path().remote_address),
-        "the server or the link is stuck or slow; check both, or give more time with "
-        "--timeout"};
+    return timeout_failure();
+}
+
+ReadFailure ReadStream::timeout_failure() const {
+    return {Failure::timeout,
+            fmt::format("reads from {} did not complete before the deadline",
+                        client_.path().remote_address),
+            "the server or the link is stuck or slow; check both, or give more time with "
+            "--timeout"};
 }
 
 StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
     StreamSummary summary;
+    if (in_flight_ > 0) {
+        // Their late completions would pass for those of this run's reads.
+        summary.failure = ReadFailure{
+            Failure::read, "reads of an earlier, failed run are still in flight", "connect again"};
+        return summary;
+    }
     const auto capacity = static_cast<std::uint32_t>(requests_.size());
     const std::uint32_t slot_count = std::clamp<std::uint32_t>(plan.slots, 1, capacity);
     free_slots_.clear();
@@ -92,7 +106,6 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
         free_slots_.push_back(slot - 1);
     }
     std::uint64_t begun = 0;
-    std::uint32_t in_flight = 0;
     constexpr std::uint32_t kNone = ~0U;
     std::uint32_t being_posted = kNone;
 
@@ -103,9 +116,15 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     const auto started = Deadline::Clock::now();
     auto last_completion = started;
     for (;;) {
+        // Reads that complete all the time never let a wait see its deadline.
+        if (last_completion >= deadline.at()
+            && (in_flight_ > 0 || being_posted != kNone || wants_more())) {
+            summary.failure = timeout_failure();
+            return summary;
+        }
         // One list of all that fits: one doorbell for many reads.
         std::uint32_t listed = 0;
-        while (in_flight + listed < capacity) {
+        while (in_flight_ + listed < capacity) {
             if (being_posted == kNone) {
                 if (free_slots_.empty() || !wants_more()) {
                     break;
@@ -149,15 +168,16 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
             }
         }
         if (listed > 0) {
+            // Counted also when the post fails: those before the one that failed are in flight.
+            in_flight_ += listed;
             if (const int result = client_.queue_pair().post_list(requests_.data()); result != 0) {
                 summary.failure = ReadFailure{
                     Failure::read, fmt::format("ibv_post_send: {}", errno_text(result)),
                     "the connection may have ended; look at the server's output and dmesg"};
                 return summary;
             }
-            in_flight += listed;
         }
-        if (in_flight == 0) {
+        if (in_flight_ == 0) {
             break;
         }
 
@@ -174,7 +194,7 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
             }
             const auto index = static_cast<std::uint32_t>(completion.wr_id);
             Slot& slot = slots_[index];
-            --in_flight;
+            --in_flight_;
             --slot.requests_in_flight;
             if (slot.requests_in_flight == 0
                 && slot.posted_bytes == slot.request.destination.size()) {

@@ -63,7 +63,8 @@ class ReadStream {
   public:
     explicit ReadStream(ReadClient& client);
 
-    /// Runs the plan. The deadline bounds everything.
+    /// Runs the plan. The deadline bounds everything. After a failure that left reads in flight
+    /// every further run fails: the connection is of no more use.
     [[nodiscard]] StreamSummary run(ReadSink& sink, const StreamPlan& plan, Deadline deadline);
 
     /// One read, alone, through slot 0: from just before it is posted to just after its completion
@@ -79,6 +80,7 @@ class ReadStream {
 
     [[nodiscard]] std::optional<ReadFailure> check_range(const ReadRequest& request) const;
     [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
+    [[nodiscard]] ReadFailure timeout_failure() const;
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
                                                                Deadline deadline);
 
@@ -88,6 +90,7 @@ class ReadStream {
     std::vector<ibv_send_wr> requests_;
     std::vector<ibv_sge> elements_;
     std::vector<ibv_wc> completions_;
+    std::uint32_t in_flight_ = 0;
 };
 
 }  // namespace rdma_read::rdma

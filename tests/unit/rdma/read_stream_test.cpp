@@ -1,0 +1,491 @@
+// Reads in flight: what is posted, in what lists, and what becomes of each completion.
+#include "rdma_read/rdma/read_stream.hpp"
+
+#include "support.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace rdma_read::rdma {
+namespace {
+
+using fakes::far;
+using fakes::near;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// Notes what it is asked, and that no slot is used twice at a time.
+class RecordingSink : public ReadSink {
+  public:
+    explicit RecordingSink(std::function<ReadRequest(std::uint32_t)> requests)
+        : requests_(std::move(requests)) {}
+
+    ReadRequest next(std::uint32_t slot) override {
+        EXPECT_FALSE(open[slot]) << "slot " << slot << " is not free";
+        open[slot] = true;
+        ++begun;
+        return requests_(slot);
+    }
+    void finished(std::uint32_t slot) override {
+        EXPECT_TRUE(open[slot]) << "slot " << slot << " has no read";
+        open[slot] = false;
+        order.push_back(slot);
+        if (on_finished) {
+            on_finished(slot);
+        }
+    }
+
+    std::map<std::uint32_t, bool> open;
+    std::uint64_t begun = 0;
+    std::vector<std::uint32_t> order;
+    std::function<void(std::uint32_t)> on_finished;
+
+  private:
+    std::function<ReadRequest(std::uint32_t)> requests_;
+};
+
+class ReadStreamTest : public fakes::ClientTest {
+  protected:
+    ReadClient& connect(std::uint32_t depth) {
+        client_ = std::make_unique<ReadClient>(config(depth), far());
+        return *client_;
+    }
+    void TearDown() override {
+        client_.reset();
+        ClientTest::TearDown();
+    }
+
+    [[nodiscard]] fakes::Qp& qp() const { return *world.all<fakes::Qp>().back(); }
+
+    // Each slot reads `bytes` from its own place in the remote buffer to the same place here.
+    [[nodiscard]] RecordingSink sink_of(std::size_t bytes) {
+        return RecordingSink([this, bytes](std::uint32_t slot) {
+            return ReadRequest{slot * bytes, std::span(destination).subspan(slot * bytes, bytes)};
+        });
+    }
+    static StreamPlan plan_of(std::uint32_t slots, std::uint64_t reads) {
+        StreamPlan plan;
+        plan.slots = slots;
+        plan.reads = reads;
+        return plan;
+    }
+    [[nodiscard]] std::vector<std::size_t> list_lengths() const {
+        std::vector<std::size_t> lengths;
+        std::ranges::transform(qp().posts, std::back_inserter(lengths),
+                               [](const auto& post) { return post.size(); });
+        return lengths;
+    }
+    // Runs one read that must fail before anything is posted, or with nothing received.
+    [[nodiscard]] static ReadFailure failure_of(const StreamSummary& summary) {
+        EXPECT_TRUE(summary.failure);
+        return summary.failure.value_or(ReadFailure{});
+    }
+
+    std::unique_ptr<ReadClient> client_;
+};
+
+TEST_F(ReadStreamTest, AllThatFitsIsPostedAsOneListWithOneCall) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(8));
+    RecordingSink sink = sink_of(64);
+    const StreamSummary summary = stream.run(sink, plan_of(8, 8), far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 8U);
+    EXPECT_EQ(list_lengths(), std::vector<std::size_t>{8});
+    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 8 * 64), 0);
+}
+
+TEST_F(ReadStreamTest, EachRequestNamesRemoteAddressKeyPlaceAndLength) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(2));
+    RecordingSink sink = sink_of(100);
+    (void)stream.run(sink, plan_of(2, 2), far());
+    ASSERT_EQ(qp().posts.front().size(), 2U);
+    const fakes::Read& second = qp().posts.front()[1];
+    EXPECT_EQ(second.remote, reinterpret_cast<std::uintptr_t>(exposed.data()) + 100);
+    EXPECT_EQ(second.local, reinterpret_cast<std::uintptr_t>(destination.data()) + 100);
+    EXPECT_EQ(second.length, 100U);
+    EXPECT_EQ(second.rkey, fakes::kRemoteKey);
+}
+
+TEST_F(ReadStreamTest, WhatIsFinishedIsRefilledAtOnceAsOneList) {
+    // Three of the reads in flight complete after each post.
+    world.after_posting([&](fakes::Qp& poster) {
+        for (int i = 0; i < 3 && !poster.in_flight.empty(); ++i) {
+            world.complete_read(poster);
+        }
+    });
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(16);
+    // The last reads complete when the stream sleeps.
+    world.before_arming([&](fakes::Cq&) {
+        while (!qp().in_flight.empty()) {
+            world.complete_read(qp());
+        }
+    });
+    const StreamSummary summary = stream.run(sink, plan_of(4, 11), far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 11U);
+    EXPECT_EQ(list_lengths(), (std::vector<std::size_t>{4, 3, 3, 1}));
+}
+
+TEST_F(ReadStreamTest, TheSameSlotsAreUsedAgainAndAgain) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(16);
+    const StreamSummary summary = stream.run(sink, plan_of(3, 100), far());
+    EXPECT_EQ(summary.reads, 100U);
+    EXPECT_EQ(sink.begun, 100U);
+    EXPECT_EQ(sink.order.size(), 100U);
+    EXPECT_EQ(sink.open.size(), 3U);
+}
+
+TEST_F(ReadStreamTest, MoreSlotsThanTheQueueHoldsAreNotUsed) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(16);
+    const StreamSummary summary = stream.run(sink, plan_of(1000, 50), far());
+    EXPECT_EQ(summary.reads, 50U);
+    EXPECT_EQ(sink.open.size(), 4U);
+}
+
+TEST_F(ReadStreamTest, NoSlotAtAllIsOne) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(16);
+    EXPECT_EQ(stream.run(sink, plan_of(0, 3), far()).reads, 3U);
+    EXPECT_EQ(sink.open.size(), 1U);
+}
+
+TEST_F(ReadStreamTest, AReadLongerThanTheLongestMessageIsSplitWithoutGapOrOverlap) {
+    device.port.max_msg_sz = 1000;
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(8));
+    RecordingSink sink([&](std::uint32_t) {
+        return ReadRequest{100, std::span(destination).subspan(7, 3500)};
+    });
+    const StreamSummary summary = stream.run_one(sink, far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 1U);
+    EXPECT_EQ(sink.order.size(), 1U);
+    ASSERT_EQ(list_lengths(), std::vector<std::size_t>{4});
+    const auto remote = reinterpret_cast<std::uintptr_t>(exposed.data()) + 100;
+    const auto local = reinterpret_cast<std::uintptr_t>(destination.data()) + 7;
+    for (std::size_t i = 0; i < 4; ++i) {
+        const fakes::Read& part = qp().posts.front()[i];
+        EXPECT_EQ(part.remote, remote + i * 1000);
+        EXPECT_EQ(part.local, local + i * 1000);
+        EXPECT_EQ(part.length, i == 3 ? 500U : 1000U);
+    }
+    EXPECT_EQ(std::memcmp(destination.data() + 7, exposed.data() + 100, 3500), 0);
+    EXPECT_EQ(destination[6], std::byte{0});
+    EXPECT_EQ(destination[3507], std::byte{0});
+}
+
+TEST_F(ReadStreamTest, AReadOfExactlyTheLongestMessageIsOneRequest) {
+    device.port.max_msg_sz = 1000;
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(8));
+    RecordingSink sink = sink_of(1000);
+    EXPECT_EQ(stream.run(sink, plan_of(2, 2), far()).reads, 2U);
+    EXPECT_EQ(list_lengths(), std::vector<std::size_t>{2});
+}
+
+TEST_F(ReadStreamTest, PartsOfLongReadsNeverExceedTheQueue) {
+    device.port.max_msg_sz = 1000;
+    std::size_t most = 0;
+    // Two parts complete at a time, the youngest first.
+    world.after_posting([&](fakes::Qp& poster) {
+        most = std::max(most, poster.in_flight.size());
+        for (int i = 0; i < 2 && !poster.in_flight.empty(); ++i) {
+            world.complete_read(poster, poster.in_flight.size() - 1);
+        }
+    });
+    ReadStream stream(connect(3));
+    world.before_arming([&](fakes::Cq&) {
+        while (!qp().in_flight.empty()) {
+            world.complete_read(qp());
+        }
+    });
+    RecordingSink sink = sink_of(7777);
+    const StreamSummary summary = stream.run(sink, plan_of(3, 9), far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 9U);
+    EXPECT_EQ(sink.order.size(), 9U);
+    EXPECT_EQ(most, 3U);
+    std::uint64_t bytes = 0;
+    for (const auto& list : qp().posts) {
+        for (const fakes::Read& part : list) {
+            bytes += part.length;
+        }
+    }
+    EXPECT_EQ(bytes, 9U * 7777U);
+    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 3 * 7777), 0);
+}
+
+TEST_F(ReadStreamTest, AReadOfMoreThanFourGiBIsWholeAndInPartsOfOneGiB) {
+    constexpr std::uint64_t kLength = (1ULL << 32U) + 1;
+    serve(RemoteBuffer{1ULL << 40U, kLength, 9});
+    world.reads_carry_data(false);
+    world.complete_reads_at_once(true);
+    ReadClientConfig huge = config(2);
+    // Memory that nothing in this test touches.
+    huge.destination = {reinterpret_cast<std::byte*>(1ULL << 41U), kLength};
+    ReadClient client(huge, far());
+    ReadStream stream(client);
+    RecordingSink sink([&](std::uint32_t) { return ReadRequest{0, huge.destination}; });
+    EXPECT_EQ(stream.run_one(sink, far()).reads, 1U);
+    std::uint64_t bytes = 0;
+    for (const auto& list : qp().posts) {
+        for (const fakes::Read& part : list) {
+            EXPECT_EQ(part.remote, (1ULL << 40U) + bytes);
+            EXPECT_GT(part.length, 0U);
+            EXPECT_LE(part.length, 1U << 30U);
+            bytes += part.length;
+        }
+    }
+    EXPECT_EQ(bytes, kLength);
+}
+
+TEST_F(ReadStreamTest, CompletionsMayComeInAnyOrder) {
+    world.after_posting([&](fakes::Qp& poster) {
+        while (!poster.in_flight.empty()) {
+            world.complete_read(poster, poster.in_flight.size() - 1);
+        }
+    });
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary = stream.run(sink, plan_of(4, 4), far());
+    EXPECT_EQ(summary.reads, 4U);
+    EXPECT_EQ(sink.order, (std::vector<std::uint32_t>{3, 2, 1, 0}));
+}
+
+TEST_F(ReadStreamTest, ASinkSeesItsBytesWhenItsSlotIsFinished) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    sink.on_finished = [&](std::uint32_t slot) {
+        EXPECT_EQ(std::memcmp(&destination[slot * 32], &exposed[slot * 32], 32), 0);
+        std::fill_n(&destination[slot * 32], 32, std::byte{0xee});
+    };
+    EXPECT_EQ(stream.run(sink, plan_of(4, 20), far()).reads, 20U);
+}
+
+TEST_F(ReadStreamTest, OneReadTakesSomeTimeAndAFailedOneNone) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    const StreamSummary good = stream.run_one(sink, far());
+    EXPECT_EQ(good.reads, 1U);
+    EXPECT_GT(good.duration.count(), 0);
+    world.fail("ibv_post_send", EINVAL, 3);
+    const StreamSummary bad = stream.run_one(sink, far());
+    EXPECT_TRUE(bad.failure);
+    EXPECT_EQ(bad.reads, 0U);
+    EXPECT_EQ(bad.duration.count(), 0);
+}
+
+// ---- failures ----
+
+TEST_F(ReadStreamTest, AFailedCompletionIsToldWithItsStatusInWordsAndTheNextStep) {
+    for (const ibv_wc_status status :
+         {IBV_WC_REM_ACCESS_ERR, IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR,
+          IBV_WC_LOC_PROT_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_GENERAL_ERR}) {
+        ReadStream stream(connect(4));
+        world.after_posting([&](fakes::Qp& poster) {
+            if (!poster.in_flight.empty()) {
+                world.complete_read(poster);
+                world.complete_read(poster, 0, status);
+            }
+        });
+        RecordingSink sink = sink_of(32);
+        const StreamSummary summary = stream.run(sink, plan_of(4, 100), far());
+        const ReadFailure failure = failure_of(summary);
+        EXPECT_EQ(failure.failure, Failure::read);
+        EXPECT_THAT(
+            failure.message,
+            AllOf(HasSubstr("read from 10.0.0.2"), HasSubstr(ibv_wc_status_str(status)),
+                  HasSubstr("(" + std::to_string(status) + ")"), HasSubstr("vendor error 0x7b")));
+        // What is not valid in a failed completion is not told.
+        EXPECT_THAT(failure.message, Not(HasSubstr("deadbeef")));
+        EXPECT_FALSE(failure.hint.empty());
+        EXPECT_EQ(summary.reads, 1U);
+        EXPECT_EQ(sink.order, std::vector<std::uint32_t>{0});
+        world.after_posting({});
+    }
+}
+
+TEST_F(ReadStreamTest, AFailedPostIsToldWithItsErrno) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    world.fail("ibv_post_send", EINVAL, 2);
+    const ReadFailure failure = failure_of(stream.run(sink, plan_of(4, 4), far()));
+    EXPECT_EQ(failure.failure, Failure::read);
+    EXPECT_EQ(failure.message, "ibv_post_send: Invalid argument (22)");
+    // A part of the list may have been taken: what completes later is not to be mixed up.
+    EXPECT_THAT(failure_of(stream.run(sink, plan_of(4, 4), far())).message,
+                HasSubstr("still in flight"));
+}
+
+TEST_F(ReadStreamTest, AFailedPostOfAnOldProviderIsToldWithErrnoToo) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    world.fail("ibv_post_send", -1, 2);
+    EXPECT_EQ(failure_of(stream.run(sink, plan_of(4, 4), far())).message,
+              "ibv_post_send: Cannot allocate memory (12)");
+}
+
+TEST_F(ReadStreamTest, AReadThatEndsAtTheEndOfTheBufferIsMade) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink([&](std::uint32_t) {
+        return ReadRequest{exposed.size() - 10, std::span(destination).first(10)};
+    });
+    EXPECT_EQ(stream.run_one(sink, far()).reads, 1U);
+}
+
+TEST_F(ReadStreamTest, AReadBeyondTheBufferIsNeverPosted) {
+    struct Case {
+        std::uint64_t offset;
+        std::size_t length;
+    };
+    ReadStream stream(connect(4));
+    serve(RemoteBuffer{4096, 16, 1});
+    for (const Case& at :
+         {Case{exposed.size() - 9, 10}, Case{exposed.size(), 1},
+          Case{std::numeric_limits<std::uint64_t>::max(), 1},
+          Case{std::numeric_limits<std::uint64_t>::max() - 1, 2},
+          Case{std::numeric_limits<std::uint64_t>::max() - 99, 200}, Case{1, destination.size()}}) {
+        RecordingSink sink([&](std::uint32_t) {
+            return ReadRequest{at.offset, std::span(destination).first(at.length)};
+        });
+        const ReadFailure failure = failure_of(stream.run_one(sink, far()));
+        EXPECT_EQ(failure.failure, Failure::protocol);
+        EXPECT_THAT(failure.message, HasSubstr("exposes 65536 bytes"));
+        EXPECT_THAT(failure.message, HasSubstr(std::to_string(at.offset)));
+    }
+    EXPECT_TRUE(qp().posts.empty());
+}
+
+TEST_F(ReadStreamTest, AReadLongerThanASmallBufferIsNeverPosted) {
+    serve(RemoteBuffer{4096, 16, 1});
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(17);
+    EXPECT_EQ(failure_of(stream.run_one(sink, far())).failure, Failure::protocol);
+    EXPECT_TRUE(qp().posts.empty());
+}
+
+TEST_F(ReadStreamTest, APeerThatDisconnectsWithReadsInFlightIsNamed) {
+    ReadStream stream(connect(4));
+    world.after_posting([&](fakes::Qp& poster) {
+        world.complete_read(poster);
+        world.happen(*poster.id, {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    });
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary = stream.run(sink, plan_of(4, 4), far());
+    EXPECT_EQ(failure_of(summary).failure, Failure::disconnected);
+    EXPECT_THAT(summary.failure->message, HasSubstr("10.0.0.2 disconnected"));
+    EXPECT_EQ(summary.reads, 1U);
+}
+
+TEST_F(ReadStreamTest, ReadsThatNeverCompleteEndAtTheDeadline) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    const ReadFailure failure = failure_of(stream.run(sink, plan_of(4, 4), near()));
+    EXPECT_EQ(failure.failure, Failure::timeout);
+    EXPECT_THAT(failure.hint, HasSubstr("--timeout"));
+}
+
+TEST_F(ReadStreamTest, TheDeadlineEndsAlsoAStreamWhoseReadsNeverCeaseToComplete) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    const Deadline deadline = near();
+    const StreamSummary summary = stream.run(sink, plan_of(4, 0), deadline);
+    EXPECT_EQ(failure_of(summary).failure, Failure::timeout);
+    EXPECT_TRUE(deadline.expired());
+    EXPECT_GT(summary.reads, 0U);
+}
+
+TEST_F(ReadStreamTest, AFailedWaitIsAValueToo) {
+    ReadStream stream(connect(4));
+    const auto calls = world.attempted();
+    const auto polls = std::ranges::count(calls, "ibv_poll_cq");
+    world.fail("ibv_poll_cq", EIO, static_cast<int>(polls) + 1);
+    world.complete_reads_at_once(true);
+    RecordingSink sink = sink_of(32);
+    EXPECT_THAT(failure_of(stream.run(sink, plan_of(4, 4), far())).message,
+                HasSubstr("ibv_poll_cq"));
+}
+
+TEST_F(ReadStreamTest, AfterAFailureWithReadsInFlightNothingIsReadAnymore) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    EXPECT_TRUE(stream.run(sink, plan_of(4, 4), near()).failure);
+    // The old reads complete late: they must not pass for those of a new run.
+    while (!qp().in_flight.empty()) {
+        world.complete_read(qp());
+    }
+    RecordingSink second = sink_of(32);
+    EXPECT_THAT(failure_of(stream.run(second, plan_of(4, 4), far())).message,
+                HasSubstr("still in flight"));
+    EXPECT_EQ(second.begun, 0U);
+}
+
+// ---- until ----
+
+TEST_F(ReadStreamTest, NoReadIsBegunAfterUntil) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    StreamPlan plan = plan_of(4, 0);
+    plan.until = Deadline::after(std::chrono::seconds(-1));
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 0U);
+    EXPECT_EQ(sink.begun, 0U);
+}
+
+TEST_F(ReadStreamTest, ReadsInFlightAtUntilAreAwaited) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    StreamPlan plan = plan_of(4, 0);
+    plan.until = near();
+    world.before_arming([&](fakes::Cq&) {
+        if (plan.until->expired()) {
+            while (!qp().in_flight.empty()) {
+                world.complete_read(qp());
+            }
+        } else if (!qp().in_flight.empty()) {
+            world.complete_read(qp());
+        }
+    });
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_TRUE(plan.until->expired());
+    EXPECT_GT(summary.reads, 0U);
+    EXPECT_EQ(summary.reads, sink.begun);
+    EXPECT_EQ(summary.reads, sink.order.size());
+}
+
+TEST_F(ReadStreamTest, AsManyReadsAsAskedForAreMadeWhenUntilIsFar) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    StreamPlan plan = plan_of(4, 7);
+    plan.until = far();
+    EXPECT_EQ(stream.run(sink, plan, far()).reads, 7U);
+}
+
+}  // namespace
+}  // namespace rdma_read::rdma
