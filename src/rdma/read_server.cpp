@@ -112,8 +112,7 @@ struct ReadServer::Connection {
           device(on),
           slot(on.free_slots.back()),
           handshake(limit),
-          id(std::move(incoming)),
-          qp(id, on.pd.get(), on.cq, 1, 1) {
+          id(std::move(incoming)) {
         device.free_slots.pop_back();
     }
     Connection(const Connection&) = delete;
@@ -131,7 +130,7 @@ struct ReadServer::Connection {
     bool ready = false;
     bool granted = false;
     CmId id;
-    QueuePair qp;
+    std::optional<QueuePair> qp;
 };
 
 ReadServer::ReadServer(const ReadServerConfig& config, std::span<std::byte> exposed)
@@ -286,20 +285,21 @@ void ReadServer::request(CmEvent event) {
         return;
     }
     const std::uint64_t serial = next_serial_++;
+    auto connection =
+        std::make_unique<Connection>(std::move(event.incoming), serial, hello, *device,
+                                     Deadline::after(config_.handshake_limit));
     try {
-        auto connection =
-            std::make_unique<Connection>(std::move(event.incoming), serial, hello, *device,
-                                         Deadline::after(config_.handshake_limit));
-        connection->qp.post_receive(device->messages, device->incoming(connection->slot),
-                                    serial << 1U | kReceiveBit);
+        connection->qp.emplace(connection->id, device->pd.get(), device->cq, 1, 1);
+        connection->qp->post_receive(device->messages, device->incoming(connection->slot),
+                                     serial << 1U | kReceiveBit);
         ConnectionParameters parameters;
         parameters.responder_resources =
             std::min(event.responder_resources, device->responder_limit);
         connection->id.accept(parameters);
         connections_.emplace(serial, std::move(connection));
     } catch (const Error& error) {
-        // The id is gone with the connection, and with it the request: the peer is told by the
-        // kernel. One reader's failure must not end the service for the others.
+        // One reader's failure must not end the service for the others.
+        connection->id.reject(encode(Refusal::server_error));
         ++summary_.refused;
         notice(fmt::format("reader of rank {}: {}", hello.rank, error.what()));
     }
@@ -358,8 +358,8 @@ void ReadServer::grant(Connection& connection) {
     const auto memory = connection.device.outgoing(connection.slot);
     std::ranges::copy(descriptor, memory.begin());
     try {
-        connection.qp.post_send(connection.device.messages, memory,
-                                connection.serial << 1U | kSendBit);
+        connection.qp->post_send(connection.device.messages, memory,
+                                 connection.serial << 1U | kSendBit);
         connection.granted = true;
         ++summary_.connections;
     } catch (const Error& error) {
