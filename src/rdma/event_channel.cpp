@@ -56,7 +56,11 @@ CmEvent EventChannel::next(Deadline deadline, Phase phase, const std::string& wa
         if (deadline.expired()) {
             throw Error(
                 Failure::timeout, phase,
-                fmt::format("no answer before the deadline while waiting for {}", waiting_for));
+                fmt::format("no answer before the deadline while waiting for {}", waiting_for),
+                phase == Phase::resolve
+                    ? "the peer's address does not answer; check: ping, ip neighbour, rdma link"
+                    : "the peer's host answers, but its program does not: it may be stuck, stopped "
+                      "or behind a firewall (UDP 4791 for RoCE); look at both");
         }
         pollfd ready{fd(), POLLIN, 0};
         if (poll(&ready, 1, deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
