@@ -21,6 +21,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 namespace rdma_read::app {
 
@@ -114,7 +115,10 @@ int Rank::play() {
     if (!comm().send(kRootRank, static_cast<int>(Tag::presence), bytes_of(host),
                      cluster::Wait::lasting(kPreparation))
         || !announce(nullptr)) {
-        return 0;  // the root has noticed the same and ends the job
+        // The root has noticed the same and ends the job once it has said so; who left before it
+        // would make the launcher kill it in the middle of that.
+        std::this_thread::sleep_for(kGrace);
+        return 0;
     }
     if (!announcement().usable) {
         return 0;
