@@ -411,6 +411,17 @@ TEST_F(ReadClientTest, CompletionsThatCameWithTheDisconnectComeFirst) {
     EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
 }
 
+TEST_F(ReadClientTest, CompletionsThatComeWhileTheDisconnectIsTakenComeFirst) {
+    const auto client = connect();
+    world.happen(id(), {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    world.before_taking([&] { world.complete(*qp().cq, {}); });
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+    EXPECT_EQ(done.size(), 1U);
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
+}
+
 TEST_F(ReadClientTest, AnyEventThatMeansTheEndEndsTheWaitAndAnAddressChangeDoesNot) {
     std::array<ibv_wc, 4> room{};
     std::span<ibv_wc> done;

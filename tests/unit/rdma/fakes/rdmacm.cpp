@@ -306,6 +306,9 @@ int rdma_get_cm_event(rdma_event_channel* raw, rdma_cm_event** into) {
     if (const int error = world.enter("rdma_get_cm_event"); error != 0) {
         return failed(error);
     }
+    if (const auto action = world.taking) {
+        action();
+    }
     const auto pending = channel.pending.front();
     channel.pending.pop_front();
     if (channel.pending.empty()) {

@@ -143,6 +143,11 @@ void World::before_arming(std::function<void(Cq&)> action) {
     arming = std::move(action);
 }
 
+void World::before_taking(std::function<void()> action) {
+    const std::scoped_lock lock(mutex_);
+    taking = std::move(action);
+}
+
 void World::after_posting(std::function<void(Qp&)> action) {
     const std::scoped_lock lock(mutex_);
     after_posting_ = std::move(action);

@@ -163,6 +163,8 @@ class World {
     void reads_carry_data(bool yes);
     /// Called each time a queue is about to be armed.
     void before_arming(std::function<void(Cq&)> action);
+    /// Called each time an event is about to be handed out.
+    void before_taking(std::function<void()> action);
     /// Called after each ibv_post_send.
     void after_posting(std::function<void(Qp&)> action);
 
@@ -251,6 +253,7 @@ class World {
     };
     std::map<const rdma_cm_event*, std::unique_ptr<TakenEvent>> taken;
     std::function<void(Cq&)> arming;
+    std::function<void()> taking;
     std::uint16_t next_port = 40000;
     std::uint32_t next_key = 0x1000;
 
