@@ -97,7 +97,7 @@ build() {
     local tree=$root/build/$1
     title "build $1"
     shift
-    run_step cmake -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON "$@" >"$log" 2>&1 || {
+    run_step cmake -G "Unix Makefiles" -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON "$@" >"$log" 2>&1 || {
         cat -- "$log"
         return 1
     }
@@ -152,7 +152,8 @@ device_tests() {
 # Unit tests with sanitizers, which cannot be combined with each other in one build.
 sanitized_tests() {
     local tree=$1 sanitizers=$2
-    if build "$tree" -DCMAKE_BUILD_TYPE= -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE="$sanitizers"; then
+    if build "$tree" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE="$sanitizers" \
+        -DRDMA_READ_TEST_KINDS=unit; then
         run_tests "unit tests, $sanitizers sanitizer" \
             ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L '^unit$'
     else
