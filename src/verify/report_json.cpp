@@ -1,4 +1,5 @@
 // Writes a report as JSON for a script.
+#include "rdma_read/verify/hostlist.hpp"
 #include "rdma_read/verify/report.hpp"
 
 #include <nlohmann/json.hpp>
@@ -155,7 +156,8 @@ Json verdict(const Verdict& sum) {
             {"failed", sum.failed},
             {"bytes_verified", sum.bytes_verified},
             {"mismatches", sum.mismatches},
-            {"bad_hosts", sum.bad_hosts}};
+            {"bad_hosts", sum.bad_hosts},
+            {"bad_hostlist", hostlist(sum.bad_hosts)}};
 }
 
 }  // namespace

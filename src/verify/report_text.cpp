@@ -1,4 +1,5 @@
 // Writes a report as a table for a person.
+#include "rdma_read/verify/hostlist.hpp"
 #include "rdma_read/verify/report.hpp"
 #include "verify/plain_text.hpp"
 
@@ -182,6 +183,17 @@ std::string coloured(std::string_view text, bool good, bool colour) {
     return fmt::format("\x1b[{}m{}\x1b[0m", good ? 32 : 31, text);
 }
 
+// As a hostlist; behind it what a host calls itself that no host can be called.
+std::string look_at(const std::vector<std::string>& bad_hosts) {
+    std::string text = hostlist(bad_hosts);
+    for (const std::string& host : bad_hosts) {
+        if (!is_host_name(host)) {
+            text += fmt::format("{}{}", text.empty() ? "" : ", ", plain(host));
+        }
+    }
+    return text;
+}
+
 std::string verdict_line(const Report& report, bool colour) {
     const Verdict verdict = judge(report);
     const bool pass = verdict.exit_code == kExitPass;
@@ -191,12 +203,8 @@ std::string verdict_line(const Report& report, bool colour) {
                         report.verified ? amount_text(verdict.bytes_verified) + " verified"
                                         : "nothing verified (--verify off)",
                         counted(verdict.mismatches, "mismatch", "mismatches"));
-    std::string_view separator = "; look at ";
-    for (const std::string& host : verdict.bad_hosts) {
-        line += fmt::format("{}{}", separator, plain(host));
-        separator = ", ";
-    }
-    return line + '\n';
+    const std::string hosts = look_at(verdict.bad_hosts);
+    return line + (hosts.empty() ? "" : "; look at " + hosts) + '\n';
 }
 
 }  // namespace

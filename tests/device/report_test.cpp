@@ -60,8 +60,9 @@ TEST_F(Output, JsonOnStdoutIsOneObjectWithEveryKey) {
                 {"size", "reads", "bytes_read", "bytes_verified", "mismatches", "guard_intact",
                  "latency_us", "bandwidth_bytes_per_s", "reads_per_s", "seconds"});
     expect_keys(size.at("latency_us"), {"min", "p50", "p90", "p99", "p999", "max", "samples"});
-    expect_keys(parsed.at("verdict"), {"outcome", "exit_code", "expected", "passed", "failed",
-                                       "bytes_verified", "mismatches", "bad_hosts"});
+    expect_keys(parsed.at("verdict"),
+                {"outcome", "exit_code", "expected", "passed", "failed", "bytes_verified",
+                 "mismatches", "bad_hosts", "bad_hostlist"});
     EXPECT_EQ(parsed.at("verdict").at("expected"), 2);
 }
 

@@ -32,7 +32,7 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
                                         "servers", "self_test", "results", "verdict"));
     EXPECT_THAT(keys(json["servers"][0]),
                 ElementsAre("rank", "host", "device", "port_num", "address", "port", "link_layer",
-                            "mtu", "rate_gbps", "cpu_s_while_serving", "connections"));
+                            "mtu", "rate_gbps", "cpu_s_while_serving", "serving_s", "connections"));
     EXPECT_THAT(keys(json["results"][1]),
                 ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome",
                             "phase", "error", "hint", "confirmed", "path", "connect_ms", "attempts",
@@ -50,7 +50,7 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
                 ElementsAre("min", "p50", "p90", "p99", "p999", "max", "samples"));
     EXPECT_THAT(keys(json["verdict"]),
                 ElementsAre("outcome", "exit_code", "expected", "passed", "failed",
-                            "bytes_verified", "mismatches", "bad_hosts"));
+                            "bytes_verified", "mismatches", "bad_hosts", "bad_hostlist"));
 }
 
 TEST(JsonReport, HasTheValuesOfTheReport) {
@@ -76,7 +76,10 @@ TEST(JsonReport, HasTheValuesOfTheReport) {
     EXPECT_EQ(json["verdict"]["exit_code"], 1);
     EXPECT_EQ(json["verdict"]["mismatches"], 1);
     EXPECT_EQ(json["verdict"]["bad_hosts"], Json::array({"node3"}));
-    EXPECT_EQ(Json::parse(to_json(sample_report()))["verdict"]["outcome"], "PASS");
+    EXPECT_EQ(json["verdict"]["bad_hostlist"], "node3");
+    const Json pass = Json::parse(to_json(sample_report()));
+    EXPECT_EQ(pass["verdict"]["outcome"], "PASS");
+    EXPECT_EQ(pass["verdict"]["bad_hostlist"], "");
 }
 
 TEST(JsonReport, HasNullForWhatIsNotKnown) {

@@ -141,6 +141,18 @@ TEST(Table, TextFromPeersHasNoPowerOverTheTerminal) {
     EXPECT_THAT(text, Not(HasSubstr("\nPASS")));
 }
 
+TEST(Table, NamesTheHostsToLookAtAsAHostlist) {
+    Report report = sample_report();
+    for (Result& result : report.results) {
+        result.outcome = Outcome::no_device;
+        result.sizes.clear();
+    }
+    EXPECT_THAT(lines_of(to_text(report, false)).back(), EndsWith("; look at node[2-4]"));
+    report.results[1].reader_host = "no[1-9]de";
+    EXPECT_THAT(lines_of(to_text(report, false)).back(),
+                EndsWith("; look at node[2,4], no[1-9]de"));
+}
+
 TEST(Table, ColoursResultsOnlyWhenAsked) {
     EXPECT_THAT(to_text(corrupt_report(), false), Not(HasSubstr("\x1b")));
     const std::string text = to_text(corrupt_report(), true);
