@@ -67,7 +67,8 @@ std::string MpiSession::library_version() {
     std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
     int length = 0;
     check("MPI_Get_library_version", MPI_Get_library_version(text.data(), &length));
-    const std::string version(text.data(), static_cast<std::size_t>(length));
+    // Open MPI's length counts the NUL; the text ends before it in any case.
+    const std::string version(text.data(), strnlen(text.data(), text.size()));
     return version.substr(0, version.find_first_of("\n\r"));
 }
 

@@ -132,8 +132,8 @@ TEST_F(Pair, ASecondServerOnAPortIsToldWhoHoldsIt) {
 
 TEST_F(Pair, AServerThatDiesAfterTheDescriptorIsAFailure) {
     Command serving({"sh", "-c",
-                     "sleep 60 | " + faulty_server() + " --fault die-after-descriptor --address "
-                         + ipv4() + " 1>&2"});
+                     "sleep 60 | \"$0\" --fault die-after-descriptor --address \"$1\" 1>&2",
+                     faulty_server(), ipv4()});
     ASSERT_TRUE(serving.wait_for_stderr("\n"));
     std::string port = lines_of(serving.said_on_stderr()).at(0);
     port = port.substr(port.find(' ') + 1);

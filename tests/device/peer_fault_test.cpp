@@ -80,6 +80,12 @@ TEST_F(PeerFault, AServerThatAcceptsNothingIsATimeout) {
     expect_all(failed_run("no-accept"), "TIMEOUT", "connect");
 }
 
+TEST_F(PeerFault, AMisspeltFaultIsNoServer) {
+    const auto result = run(launch({{1, {faulty_root(), "wrong-rkay:1"}}, {1, {tool()}}}, {}));
+    expect_status(result, 3);
+    EXPECT_THAT(result.err, HasSubstr("unknown fault"));
+}
+
 TEST_F(PeerFault, AForeignDescriptorIsNotBelieved) {
     expect_all(failed_run("foreign-descriptor"), "CONNECT_FAILED", "descriptor");
 }

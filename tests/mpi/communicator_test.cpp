@@ -53,6 +53,7 @@ TEST_F(MpiSessionTest, ExistsOncePerProcess) {
 
 TEST_F(MpiSessionTest, NamesTheLibraryInOneLine) {
     const std::string version = MpiSession::library_version();
+    EXPECT_EQ(version.find('\0'), std::string::npos);
     EXPECT_THAT(version, ::testing::Not(::testing::IsEmpty()));
     EXPECT_EQ(version.find('\n'), std::string::npos);
 }

@@ -14,9 +14,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <limits>
+#include <stdexcept>
+#include <string_view>
 
 namespace rdma_read::test {
 namespace {
@@ -53,6 +56,14 @@ std::vector<std::byte> bytes_of(const rdma::RemoteBuffer& buffer) {
 //   empty-buffer, wrapping-buffer, small-buffer
 Script script_for(const std::string& text) {
     const FaultName fault(text);
+    constexpr std::array<std::string_view, 12> kKnown{
+        "wrong-rkey",      "wrong-address",        "no-descriptor",
+        "no-accept",       "die-after-descriptor", "short-descriptor",
+        "long-descriptor", "foreign-descriptor",   "other-version-descriptor",
+        "empty-buffer",    "wrapping-buffer",      "small-buffer"};
+    if (std::ranges::find(kKnown, fault.name) == kKnown.end()) {
+        throw std::invalid_argument("unknown fault " + text);
+    }
     Script script;
     script.answer = [fault](const rdma::Hello& hello,
                             rdma::RemoteBuffer buffer) -> std::optional<std::vector<std::byte>> {
