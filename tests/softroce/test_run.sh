@@ -73,12 +73,12 @@ nothing_left() {
 
 machine
 claim "no command is bad usage, in one line" same "$status $(wc -l <"$work/err")" "2 1"
-for bad in --cpus=0 --cpus=x --memory=9999999999 --limit=0 --nodes=2 --env=1A=b --accelerator=fast --unknown=1 word; do
+for bad in --cpus=0 --cpus=x --memory=9999999999 --limit=0 --nodes=3 --slurm-mpi=pmi9 --env=1A=b --accelerator=fast --unknown=1 word; do
     machine "$bad" -- true
     claim "$bad is bad usage, in one line" same "$status $(wc -l <"$work/err")" "2 1"
 done
 machine --help
-claim "--help names every option" same "$status $(grep -c '^  --' "$work/out")" "0 10"
+claim "--help names every option" same "$status $(grep -c '^  --' "$work/out")" "0 12"
 
 # ---- one machine, many claims
 
@@ -176,6 +176,88 @@ claim "ib_read_bw moves data" matches "$(content read_bw)" "4096 +64 +[0-9.]+"
 claim "SIGINT is not ignored inside" same "$(content interrupt)" caught
 claim "a command's death by signal is seen" same "$(content segv)" 139
 claim "nothing is left though the command left processes running" nothing_left
+
+# ---- two machines and Slurm
+
+cat >"$work/pair" <<'INSIDE'
+cd -- "$RDMA_READ_RESULTS" || exit 1
+sinfo --noheader --Node --format='%N %T' >idle
+hostname >name
+getent hosts node1 node2 node1-rdma node2-rdma | awk '{ print $1 }' >resolved
+on-node 2 -- bash -c 'printf "%s\0" "$@"; hostname >&2; pwd >>written; exit 7' x "a b" '' "it's \"" $'line\nbreak' \
+    >words 2>name2
+echo $? >>name2
+on-node 2 -- cat "$RDMA_READ_TEST_FILE" >file
+on-node 2 -- head -c 3000000 /dev/zero | wc -c >amount
+on-node 2 -- bash -c 'sleep 1000 & echo "$!" >sleeping'
+timeout 1 on-node 2 -- sleep 2000
+on-node 2 -- ps -e -o args= >processes
+mpirun -np 4 --host node1:2,node2:2 hostname >mpirun 2>&1
+echo $? >>mpirun
+srun --nodes=2 hostname >srun 2>&1
+srun --mpi=pmix --nodes=2 --ntasks=2 bash -c 'echo "$PMIX_RANK"' >pmix 2>&1
+on-node 2 -- ib_read_bw -d rxe0 -n 64 -s 4096 -R -p 18900 >read_bw_server 2>&1 &
+for try in 1 2 3 4 5 6 7 8 9 10; do
+    ib_read_bw -d rxe0 -n 64 -s 4096 -R -p 18900 node2-rdma >read_bw 2>&1 && break
+    sleep 0.3
+done
+states() {
+    cat /sys/class/infiniband/rxe0/ports/1/state
+    on-node 2 -- bash -c 'cat /sys/class/infiniband/*/ports/1/state || echo none' 2>&1 | tail -n 1
+}
+{
+    for action in down restore drop restore unplug restore; do
+        control-node 2 "$action" && states
+    done
+} 2>&1 | sed 's/.*: //' | tr '\n' ' ' >states
+{
+    control-node 2 stop
+    on-node --wait 1 2 -- true
+    echo "stopped $?"
+    control-node 2 continue
+    on-node --wait 20 2 -- true
+    echo "continued $?"
+    control-node 2 kill
+    on-node --wait 1 2 -- true
+    echo "killed $?"
+    control-node 2 start
+    on-node 2 -- hostname
+    slurm-daemons wait
+    echo "idle $?"
+} >control 2>control.errors
+exit 78
+INSIDE
+RDMA_READ_TEST_FILE=$work/file machine --nodes 2 --slurm --results "$work/pair.results" --limit 300 -- bash "$work/pair"
+results=$work/pair.results
+claim "with two machines the command's exit status passes through silently" \
+    same "$status $(cat "$work/out" "$work/err")" "78 "
+claim "the command runs on node1" same "$(content name)" node1
+claim "the nodes' names are addresses of the first network, or with -rdma of the second" \
+    same "$(content resolved | tr '\n' ' ')" "10.83.78.1 10.83.78.2 10.83.79.1 10.83.79.2 "
+claim "Slurm's nodes are idle before the command starts" same "$(content idle | sort | tr '\n' ' ')" "node1 idle node2 idle "
+claim "on-node passes on arguments, both outputs and the status" \
+    same "$(content words | sha256sum) $(content name2 | tr '\n' ' ')" \
+    "$(printf '%s\0' "a b" '' "it's \"" $'line\nbreak' | sha256sum) node2 7 "
+claim "on-node works in the current folder, which the nodes share" same "$(content written)" "$results"
+claim "node2 sees this machine's files" same "$(content file)" "$(cat "$work/file")"
+claim "on-node passes on all of a long output" same "$(content amount)" 3000000
+claim "on-node does not wait for what a command leaves behind" grep -qx 'sleep 1000' "$results/processes"
+claim "the command ends with its on-node" test -z "$(grep -x 'sleep 2000' "$results/processes")"
+claim "plain mpirun starts ranks on both nodes, silently" \
+    same "$(content mpirun | sort | uniq -c | tr -s ' ' | tr '\n' ,)" " 1 0, 2 node1, 2 node2,"
+claim "srun starts tasks on both nodes" same "$(content srun | sort | tr '\n' ' ')" "node1 node2 "
+claim "srun starts them with PMIx" same "$(content pmix | sort | tr '\n' ' ')" "0 1 "
+claim "ib_read_bw moves data between the nodes" matches "$(content read_bw)" "4096 +64 +[0-9.]+"
+claim "node2 alone loses its port, its packets, its device, and gets them back" \
+    same "$(content states)" "ACTIVE DOWN ACTIVE ACTIVE ACTIVE ACTIVE ACTIVE ACTIVE ACTIVE none ACTIVE ACTIVE "
+claim "node2 can be stopped, continued, killed and started" \
+    same "$(content control | head -n 4 | tr '\n' ' ')" "stopped 125 continued 0 killed 125 node2 "
+claim "node2 comes back into Slurm" same "$(content control | tail -n 1)" "idle 0"
+claim "nothing is left of two machines" nothing_left
+
+machine --nodes 2 --limit 12 -- bash -c 'control-node 2 stop; sleep 1000'
+claim "the time limit ends two machines, also a stopped one" same "$status $(wc -l <"$work/err")" "124 1"
+claim "nothing is left of them" nothing_left
 
 # ---- exit status and streaming
 
