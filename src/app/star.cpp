@@ -277,6 +277,20 @@ int Root::print(int exit_code) {
     return write_reports(exit_code);
 }
 
+constexpr const char* kStartWithPmi =
+    "start with srun --mpi=pmix, or with mpirun inside the allocation";
+
+// Why MPI cannot be initialised here, if that is known beforehand: Open MPI would end the process
+// with advice about building Slurm.
+std::optional<std::string> no_start(const cluster::LaunchEnvironment& launch) {
+    if (!launch.without_pmi
+        || cluster::MpiSession::library_version().find("Open MPI") == std::string::npos) {
+        return std::nullopt;
+    }
+    return fmt::format("Slurm started {} tasks without the PMI that Open MPI needs; {}",
+                       launch.slurm_tasks.value_or(1), kStartWithPmi);
+}
+
 // Why a job of this many ranks cannot read anything, if so.
 std::optional<std::string> too_few(const cluster::LaunchEnvironment& launch, int size) {
     if (size >= 2) {
@@ -285,8 +299,8 @@ std::optional<std::string> too_few(const cluster::LaunchEnvironment& launch, int
     if (launch.slurm_tasks.value_or(1) > 1) {
         return fmt::format(
             "Slurm started {} tasks, but MPI sees one rank alone: the tasks were started without a "
-            "PMI; start with srun --mpi=pmix, or with mpirun inside the allocation",
-            *launch.slurm_tasks);
+            "PMI; {}",
+            *launch.slurm_tasks, kStartWithPmi);
     }
     return "one rank alone has nobody to read from; start at least two: mpirun -np 2 rdma_read_mpi";
 }
@@ -316,6 +330,12 @@ std::optional<std::string> late_usage_error(const Options& options,
 
 int run_parsed(const Options& options, const cluster::LaunchEnvironment& launch,
                const ResultStream& out, const Roles& roles) {
+    if (const auto problem = no_start(launch)) {
+        if (launch.speaks) {
+            say(kProgram, *problem);
+        }
+        return verify::kExitNothingRead;
+    }
     cluster::MpiSession session;
     cluster::Communicator communicator(session);
     const bool is_root = communicator.rank() == kRootRank;

@@ -133,6 +133,11 @@ LaunchEnvironment LaunchEnvironment::from_lookup(const Lookup& lookup) {
             environment.speaks = environment.speaks || *environment.rank == first;
         }
     }
+    const auto announced = [&](const char* name) { return lookup(name).has_value(); };
+    // A batch script has SLURM_PROCID too, but is no step that srun has started.
+    environment.without_pmi = step_tasks && announced("SLURM_PROCID")
+                              && !announced("OMPI_COMM_WORLD_RANK") && !announced("PMIX_RANK")
+                              && !announced("PMI_RANK");
     environment.slurm_tasks =
         first_number(lookup, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"}, 1);
     environment.slurm_job_id = first_text(lookup, {"SLURM_JOB_ID", "SLURM_JOBID"});

@@ -109,6 +109,22 @@ TEST(OneRank, OfSeveralSlurmTasksLacksAPmi) {
     EXPECT_THAT(lines.front(), AllOf(HasSubstr("PMI"), HasSubstr("--mpi=pmix")));
 }
 
+TEST(ATaskOfSrun, WithoutAPmiSaysSoOnceAndAtOnce) {
+    CommandSettings slurm;
+    slurm.environment = {{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}};
+    for (const char* const task : {"0", "1"}) {
+        slurm.environment["SLURM_PROCID"] = task;
+        const auto result = run({kTool}, slurm);
+        EXPECT_EQ(result.status, 3) << result.err;
+        EXPECT_EQ(result.out, "");
+        const auto lines = own_lines(result, "rdma_read_mpi");
+        ASSERT_THAT(lines, SizeIs(task[0] == '0' ? 1 : 0)) << result.err;
+        if (!lines.empty()) {
+            EXPECT_THAT(lines.front(), AllOf(HasSubstr("2 tasks"), HasSubstr("--mpi=pmix")));
+        }
+    }
+}
+
 TEST(AWrongCommandLine, IsOneLineFromOneRankAtOnce) {
     const std::vector<std::vector<std::string>> command_lines{
         {"--sizes", "1"},

@@ -143,6 +143,23 @@ TEST(LaunchEnvironment, UnderSrunWithoutAnyPmiOneTaskSpeaks) {
     }
 }
 
+TEST(LaunchEnvironment, ATaskOfAStepHasNoPmiIfNoneIsAnnounced) {
+    const std::map<std::string, std::string> step{{"SLURM_STEP_NUM_TASKS", "4"},
+                                                  {"SLURM_PROCID", "1"}};
+    EXPECT_TRUE(from(step).without_pmi);
+    for (const auto* const name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+        auto variables = step;
+        variables[name] = "1";
+        EXPECT_FALSE(from(variables).without_pmi) << name;
+    }
+}
+
+TEST(LaunchEnvironment, WhatIsNoTaskOfAStepNeedsNoPmi) {
+    EXPECT_FALSE(from({}).without_pmi);
+    // A batch script, and what it starts itself.
+    EXPECT_FALSE(from({{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}}).without_pmi);
+}
+
 TEST(LaunchEnvironment, TellsTheSlurmJobStepAndNodes) {
     const auto environment = from({{"SLURM_JOB_ID", "4711"},
                                    {"SLURM_STEP_ID", "3"},
