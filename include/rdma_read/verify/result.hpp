@@ -31,9 +31,9 @@ enum class Outcome : std::uint8_t {
 /// "SETUP_FAILED", "NOT_RUN".
 [[nodiscard]] std::string_view to_string(Outcome outcome) noexcept;
 
-/// The reads of one size by one reader. Counts of reads and bytes are those of the throughput phase,
-/// so that they are what was asked for; the latency phase has its own in `latency_us`. Mismatches are
-/// those of both phases.
+/// The reads of one size by one reader. Counts of reads and bytes are those of the throughput
+/// phase, so that they are what was asked for; the latency phase has its own in `latency_us`.
+/// Mismatches are those of both phases.
 struct SizeResult {
     std::uint64_t size = 0;                       ///< bytes of each read
     std::uint64_t reads = 0;                      ///< that completed
