@@ -30,6 +30,7 @@ declare -A package_brings=(
     [clang-format]=command:clang-format
     [clang-tidy]=command:clang-tidy
     [shellcheck]=command:shellcheck
+    [man-db]=command:mandb
 )
 # shellcheck disable=SC2034 # for the scripts that source this, as are the other lists
 packages_to_build=(
@@ -38,7 +39,7 @@ packages_to_build=(
 )
 packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils zstd)
 # shellcheck disable=SC2034 # for the scripts that source this
-packages_to_test=(libboost-filesystem-dev libgtest-dev libgmock-dev clang-format clang-tidy shellcheck)
+packages_to_test=(libboost-filesystem-dev libgtest-dev libgmock-dev clang-format clang-tidy shellcheck man-db)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2

@@ -10,6 +10,8 @@ endfunction()
 file(REMOVE_RECURSE "${WORK}")
 run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
 foreach(file IN ITEMS bin/rdma_read_mpi bin/rdma_read include/rdma_read/verify/pattern.hpp
+                      share/man/man1/rdma_read_mpi.1 share/man/man1/rdma_read.1
+                      share/bash-completion/completions/rdma_read_mpi share/bash-completion/completions/rdma_read
                       share/rdma_read/rdma_read_mpi.sbatch)
   if(NOT EXISTS "${WORK}/installed/${file}")
     message(FATAL_ERROR "${file} is not installed")
