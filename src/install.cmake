@@ -41,7 +41,7 @@ foreach(program IN ITEMS rdma_read_mpi rdma_read)
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT rdma_read)
 endforeach()
 # They look for the programs in ../../bin, among others.
-set(scripts rdma_read_mpi.sbatch)
+set(scripts rdma_read_mpi.sbatch verify_before.sh drain_bad_nodes.sh health_check.sh)
 list(TRANSFORM scripts PREPEND "${PROJECT_SOURCE_DIR}/job-scripts/")
 install(PROGRAMS ${scripts} DESTINATION "${CMAKE_INSTALL_DATADIR}/rdma_read" COMPONENT rdma_read)
 

@@ -12,7 +12,8 @@ run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${WORK}/installed")
 foreach(file IN ITEMS bin/rdma_read_mpi bin/rdma_read include/rdma_read/verify/pattern.hpp
                       share/man/man1/rdma_read_mpi.1 share/man/man1/rdma_read.1
                       share/bash-completion/completions/rdma_read_mpi share/bash-completion/completions/rdma_read
-                      share/rdma_read/rdma_read_mpi.sbatch)
+                      share/rdma_read/rdma_read_mpi.sbatch share/rdma_read/verify_before.sh
+                      share/rdma_read/drain_bad_nodes.sh share/rdma_read/health_check.sh)
   if(NOT EXISTS "${WORK}/installed/${file}")
     message(FATAL_ERROR "${file} is not installed")
   endif()
