@@ -30,6 +30,9 @@ declare -A package_brings=(
     [clang-format]=command:clang-format
     [clang-tidy]=command:clang-tidy
     [shellcheck]=command:shellcheck
+    [dpkg-dev]=command:dpkg-shlibdeps
+    [file]=command:file
+    [lintian]=command:lintian
     [man-db]=command:mandb
 )
 # shellcheck disable=SC2034 # for the scripts that source this, as are the other lists
@@ -39,7 +42,9 @@ packages_to_build=(
 )
 packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils zstd)
 # shellcheck disable=SC2034 # for the scripts that source this
-packages_to_test=(libboost-filesystem-dev libgtest-dev libgmock-dev clang-format clang-tidy shellcheck man-db)
+packages_to_test=(
+    libboost-filesystem-dev libgtest-dev libgmock-dev clang-format clang-tidy shellcheck dpkg-dev file lintian man-db
+)
 
 say() {
     printf '%s: %s\n' "${0##*/}" "$1" >&2
