@@ -15,8 +15,14 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kScript = job_script("rdma_read_mpi.sbatch");
-const Words kShort{"--size", "4K,64K", "--iterations", "100"};
+std::string script() {
+    return job_script("rdma_read_mpi.sbatch");
+}
+
+// The options of a short run.
+Words short_run() {
+    return {"--size", "4K,64K", "--iterations", "100"};
+}
 
 Words operator+(Words left, const Words& right) {
     left.insert(left.end(), right.begin(), right.end());
@@ -45,7 +51,7 @@ class Batch : public SlurmTest {
 TEST_F(Batch, MpirunAloneReadsBetweenTheNodes) {
     const auto result =
         run(Words{"mpirun", "-np", "2", "--host", "node1,node2", tool(), "--json", "report.json"}
-            + kShort);
+            + short_run());
     EXPECT_EQ(result.status, 0) << told(result);
     EXPECT_THAT(result.out, AllOf(HasSubstr("node2"), HasSubstr("\nPASS  1 of 1 reader")));
     const auto json = report("report.json");
@@ -54,7 +60,7 @@ TEST_F(Batch, MpirunAloneReadsBetweenTheNodes) {
 }
 
 TEST_F(Batch, TheScriptCompletesAndReportsBothHosts) {
-    const auto outcome = submit_and_wait(Words{kScript} + kShort);
+    const auto outcome = submit_and_wait(Words{script()} + short_run());
     EXPECT_EQ(outcome.sbatch_status, 0);
     expect_success(outcome, 2);
     // The server says on stderr where it listens; the table has the readers.
@@ -66,14 +72,14 @@ TEST_F(Batch, TheScriptCompletesAndReportsBothHosts) {
 }
 
 TEST_F(Batch, TheScriptTakesTwoRanksANode) {
-    const auto outcome = run_job(Words{"--ntasks-per-node=2", kScript} + kShort);
+    const auto outcome = run_job(Words{"--ntasks-per-node=2", script()} + short_run());
     expect_success(outcome, 4);
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("node1"), HasSubstr("node2")));
 }
 
 TEST_F(Batch, TheScriptTakesMoreTasksThanCores) {
-    const auto outcome =
-        run_job(Words{"--ntasks=6", "--overcommit", kScript, "--size", "4K", "--iterations", "50"});
+    const auto outcome = run_job(
+        Words{"--ntasks=6", "--overcommit", script(), "--size", "4K", "--iterations", "50"});
     expect_success(outcome, 6);
 }
 
@@ -83,14 +89,14 @@ TEST_F(Batch, TheScriptUsesMpirunWhereSrunHasNoPmix) {
           "if [[ $* == --mpi=list ]]; then echo 'MPI plugin types are... none pmi2' >&2; exit; fi\n"
           "if [[ $* == *--mpi=pmix* ]]; then echo 'no pmix here' >&2; exit 1; fi\n"
           "exec /usr/bin/srun \"$@\"\n");
-    const auto outcome = run_job(Words{kScript} + kShort, {{"PATH", path_with_folder()}});
+    const auto outcome = run_job(Words{script()} + short_run(), {{"PATH", path_with_folder()}});
     expect_success(outcome, 2);
     EXPECT_EQ(report_of(outcome).at("slurm").at("job_id"), outcome.id);
 }
 
 TEST_F(Batch, SrunAloneStartsTheRanks) {
-    const auto result =
-        run(Words{"srun", "--mpi=pmix", "--nodes=2", tool(), "--json", "report.json"} + kShort);
+    const auto result = run(
+        Words{"srun", "--mpi=pmix", "--nodes=2", tool(), "--json", "report.json"} + short_run());
     EXPECT_EQ(result.status, 0) << told(result);
     expect_path_between_the_nodes(report("report.json"));
 }
@@ -128,7 +134,7 @@ TEST_F(Batch, SrunWithoutAPmiEndsWithThreeAndTheOptionToGive) {
 }
 
 TEST_F(Batch, WrongOptionsFailTheJobWithTwo) {
-    const auto outcome = run_job({kScript, "--size", "4X"});
+    const auto outcome = run_job({script(), "--size", "4X"});
     EXPECT_EQ(outcome.state, "FAILED");
     EXPECT_EQ(outcome.exit_code, "2:0") << told(outcome);
 }

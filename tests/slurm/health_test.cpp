@@ -8,7 +8,6 @@
 namespace rdma_read::test {
 namespace {
 
-using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -50,7 +49,7 @@ TEST_F(Health, AMissingDeviceIsFound) {
 }
 
 TEST_F(Health, ALowLimitIsFound) {
-    expect_ill(check({"bash", "-c", "ulimit -l 64; exec \"$0\" \"$@\""}), "64 KiB");
+    expect_ill(check({"bash", "-c", R"(ulimit -l 64; exec "$0" "$@")"}), "64 KiB");
 }
 
 TEST_F(Health, SilenceBetweenTheNodesIsNotItsConcern) {

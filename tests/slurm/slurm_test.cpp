@@ -233,7 +233,7 @@ void SlurmTest::limit_slurmd(const std::string& kib) {
     ASSERT_EQ(result.status, 0) << told(result);
 }
 
-void SlurmTest::wait_for_reads() const {
+void SlurmTest::wait_for_reads() {
     const auto before = packets_sent();
     ASSERT_TRUE(
         holds_within(std::chrono::seconds(90), [&] { return packets_sent() > before + 200; }));

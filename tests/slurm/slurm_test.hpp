@@ -58,8 +58,9 @@ class SlurmTest : public ::testing::Test {
     /// `sbatch --wait` with these words, to its end. It looks for the end ever more rarely.
     Outcome submit_and_wait(const Words& words);
     /// Submits a job; as another user if `user` is not empty.
-    Job submit(const Words& words, const std::map<std::string, std::string>& environment = {},
-               const std::string& user = {});
+    static Job submit(const Words& words,
+                      const std::map<std::string, std::string>& environment = {},
+                      const std::string& user = {});
     /// Submits a job and waits for its end, as soon as it comes.
     Outcome run_job(const Words& words,
                     const std::map<std::string, std::string>& environment = {}) {
@@ -76,12 +77,12 @@ class SlurmTest : public ::testing::Test {
     void limit_slurmd(const std::string& kib);
 
     /// Waits until reads are under way on this node.
-    void wait_for_reads() const;
+    static void wait_for_reads();
     /// Expects that no rank is left on either node, after a moment.
     static void expect_no_rank_left();
 
   private:
-    void lacks(const std::string& what);
+    static void lacks(const std::string& what);
 
     std::filesystem::path folder_;
     bool touched_ = false;
