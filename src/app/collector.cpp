@@ -6,29 +6,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 namespace rdma_read::app {
 
-namespace {
-
-std::string as_text(const std::vector<std::byte>& bytes) {
-    constexpr std::size_t kLongest = 256;
-    std::string text;
-    std::transform(bytes.begin(),
-                   bytes.begin() + static_cast<std::ptrdiff_t>(std::min(bytes.size(), kLongest)),
-                   std::back_inserter(text), [](std::byte b) { return static_cast<char>(b); });
-    return text;
-}
-
-}  // namespace
-
-Collector::Collector(cluster::Communicator& communicator, const verify::Announcement& announcement)
+Collector::Collector(cluster::Communicator& communicator, const verify::Announcement& announcement,
+                     const std::vector<std::string>& hosts)
     : communicator_(communicator),
       announcement_(announcement),
+      hosts_(hosts),
       expected_(static_cast<std::size_t>(communicator.size()) - 1) {}
 
 void Collector::add(verify::Result result) {
@@ -37,9 +25,6 @@ void Collector::add(verify::Result result) {
 }
 
 void Collector::take_messages() {
-    while (auto message = communicator_.try_receive(static_cast<int>(Tag::presence))) {
-        hosts_.emplace(message->source, as_text(message->bytes));
-    }
     while (auto message = communicator_.try_receive(static_cast<int>(Tag::result))) {
         if (message->source == announcement_.server_rank) {
             continue;
@@ -52,13 +37,13 @@ void Collector::take_messages() {
             // Who it is from is known from MPI, whatever it says of itself.
             result.reader_rank = message->source;
             result.server_rank = announcement_.server_rank;
-            hosts_.emplace(message->source, result.reader_host);
             add(std::move(result));
         } catch (const verify::CodecError& error) {
             verify::Result result;
             result.reader_rank = message->source;
             result.server_rank = announcement_.server_rank;
             result.server_host = announcement_.server.host;
+            result.reader_host = hosts_.at(static_cast<std::size_t>(message->source));
             result.phase = "gather";
             result.error = fmt::format("the result of rank {} cannot be read: {}", message->source,
                                        error.what());
@@ -87,7 +72,6 @@ void Collector::collect(cluster::Wait wait,
 std::vector<verify::Result> Collector::results(verify::Outcome outcome, const std::string& reason,
                                                const std::string& hint) const {
     std::vector<verify::Result> all;
-    const auto names = hosts();
     for (int rank = 0; rank < communicator_.size(); ++rank) {
         if (rank == announcement_.server_rank) {
             continue;
@@ -100,7 +84,7 @@ std::vector<verify::Result> Collector::results(verify::Outcome outcome, const st
         missing.server_rank = announcement_.server_rank;
         missing.server_host = announcement_.server.host;
         missing.reader_rank = rank;
-        missing.reader_host = names.at(static_cast<std::size_t>(rank));
+        missing.reader_host = hosts_.at(static_cast<std::size_t>(rank));
         missing.outcome = outcome;
         missing.phase = "gather";
         missing.error = reason;
@@ -108,15 +92,6 @@ std::vector<verify::Result> Collector::results(verify::Outcome outcome, const st
         all.push_back(std::move(missing));
     }
     return all;
-}
-
-std::vector<std::string> Collector::hosts() const {
-    std::vector<std::string> names;
-    for (int rank = 0; rank < communicator_.size(); ++rank) {
-        const auto found = hosts_.find(rank);
-        names.push_back(found == hosts_.end() ? "?" : found->second);
-    }
-    return names;
 }
 
 }  // namespace rdma_read::app

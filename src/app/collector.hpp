@@ -11,13 +11,18 @@
 
 namespace rdma_read::app {
 
+/// The rank that collects the results and reports them.
+inline constexpr int kRootRank = 0;
+
 /// Message tags between ranks.
 enum class Tag : int { presence = 1, result = 2, stop_serving = 3, server_info = 4 };
 
 /// The root's side of the gather. One thread, that of the MPI session.
 class Collector {
   public:
-    Collector(cluster::Communicator& communicator, const verify::Announcement& announcement);
+    /// `hosts`: the host names by rank. All references outlive the collector.
+    Collector(cluster::Communicator& communicator, const verify::Announcement& announcement,
+              const std::vector<std::string>& hosts);
 
     /// Takes a result that needs no message: the root's own.
     void add(verify::Result result);
@@ -34,18 +39,14 @@ class Collector {
                                                       const std::string& reason,
                                                       const std::string& hint) const;
 
-    /// Host names by rank as far as the ranks have told; "?" for the others.
-    [[nodiscard]] std::vector<std::string> hosts() const;
-    void set_host(int rank, std::string host) { hosts_[rank] = std::move(host); }
-
   private:
     void take_messages();
 
     cluster::Communicator& communicator_;
     const verify::Announcement& announcement_;
+    const std::vector<std::string>& hosts_;
     std::size_t expected_;
     std::map<int, verify::Result> results_;
-    std::map<int, std::string> hosts_;
 };
 
 }  // namespace rdma_read::app

@@ -14,11 +14,15 @@ void say(std::string_view program, std::string_view text) noexcept {
         std::ranges::replace_if(
             line, [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
         line += '\n';
-        // A closed stderr leaves nobody to tell.
-        [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+        print_to_stderr(line);
     } catch (const std::exception&) {
         return;
     }
+}
+
+void print_to_stderr(std::string_view text) noexcept {
+    // A closed stderr leaves nobody to tell.
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
 std::string with_hint(std::string_view error, std::string_view hint) {

@@ -10,6 +10,9 @@ namespace rdma_read::app {
 /// shown as '?', since it may quote a peer.
 void say(std::string_view program, std::string_view text) noexcept;
 
+/// Writes a text that is complete already, with its newline; nothing if it is empty.
+void print_to_stderr(std::string_view text) noexcept;
+
 /// "error; hint", or just the error.
 [[nodiscard]] std::string with_hint(std::string_view error, std::string_view hint);
 

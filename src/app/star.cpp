@@ -2,6 +2,7 @@
 #include "app/star.hpp"
 
 #include "app/atomic_file.hpp"
+#include "app/check_in.hpp"
 #include "app/collector.hpp"
 #include "app/host.hpp"
 #include "app/progress_line.hpp"
@@ -12,14 +13,11 @@
 #include "rdma_read/verify/report.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <span>
-#include <stdexcept>
 #include <string_view>
 #include <thread>
 
@@ -34,10 +32,6 @@ constexpr std::string_view kProgram = "rdma_read_mpi";
 constexpr std::chrono::seconds kGrace{5};
 // Time for a server to choose a device and fill its buffer, and for all ranks to come.
 constexpr std::chrono::seconds kPreparation{60};
-
-std::span<const std::byte> bytes_of(const std::string& text) {
-    return std::as_bytes(std::span(text));
-}
 
 // Starts the server, or says in the announcement why there is none: what fails before the broadcast
 // is broadcast instead of the address, so that nobody waits for it.
@@ -111,10 +105,7 @@ bool Rank::announce(const std::atomic<bool>* stop) {
 }
 
 int Rank::play() {
-    const std::string host = host_name();
-    if (!comm().send(kRootRank, static_cast<int>(Tag::presence), bytes_of(host),
-                     cluster::Wait::lasting(kPreparation))
-        || !announce(nullptr)) {
+    if (!announce(nullptr)) {
         // The root has noticed the same and ends the job once it has said so; who left before it
         // would make the launcher kill it in the middle of that.
         std::this_thread::sleep_for(kGrace);
@@ -144,6 +135,7 @@ class Root : public Rank {
         report_.started = utc_now();
         report_.tool_version = RDMA_READ_VERSION;
         report_.ranks = static_cast<std::uint32_t>(comm().size());
+        report_.hosts = run.hosts;
         report_.pattern = "star";
         report_.options = options_for_report(run.options);
         report_.mpi = cluster::MpiSession::library_version();
@@ -179,8 +171,7 @@ int Root::play() {
     if (!announcement().usable) {
         return nothing_to_read(announcement().error, announcement().hint);
     }
-    Collector collector(comm(), announcement());
-    collector.set_host(comm().rank(), host_name());
+    Collector collector(comm(), announcement(), run().hosts);
     if (!serves()) {
         collector.add(read());
     }
@@ -192,7 +183,6 @@ int Root::play() {
     verify::ServerInfo info = announcement().server;
     finish_server(info);
     report_.run = announcement().run;
-    report_.hosts = collector.hosts();
     report_.servers = {info};
     report_.results =
         stop_.requested()
@@ -236,10 +226,8 @@ int Root::nothing_to_read(const std::string& error, const std::string& hint) {
     say(kProgram, with_hint(error, hint));
     report_.run = announcement().run;
     report_.servers = {announcement().server};
-    Collector nobody(comm(), announcement());
-    nobody.set_host(comm().rank(), host_name());
-    report_.hosts = nobody.hosts();
-    report_.results = nobody.results(verify::Outcome::not_run, error, hint);
+    report_.results = Collector(comm(), announcement(), run().hosts)
+                          .results(verify::Outcome::not_run, error, hint);
     return write_reports(verify::kExitNothingRead);
 }
 
@@ -305,55 +293,50 @@ std::optional<std::string> too_few(const cluster::LaunchEnvironment& launch, int
     return "one rank alone has nobody to read from; start at least two: mpirun -np 2 rdma_read_mpi";
 }
 
-void print_to_stderr(std::string_view text) noexcept {
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+void answer(const EarlyExit& early, const ResultStream& out) {
+    if (early.to_stderr) {
+        print_to_stderr(early.text);
+    } else {
+        out.write(early.text);
+    }
 }
 
-// What is wrong with the command line that could not be known before MPI was there; the same on
-// every rank. Only the root, which writes the reports, can tell whether it is able to.
-std::optional<std::string> late_usage_error(const Options& options,
-                                            cluster::Communicator& communicator) {
-    if (auto problem = contradiction_with_ranks(options, communicator.size())) {
-        return problem;
-    }
-    std::string problem;
-    if (communicator.rank() == kRootRank) {
-        problem = contradiction_with_files(options).value_or("");
-    }
-    std::vector<std::byte> bytes(bytes_of(problem).begin(), bytes_of(problem).end());
-    if (!communicator.broadcast(bytes, kRootRank, cluster::Wait::lasting(kPreparation))) {
-        throw std::runtime_error(
-            fmt::format("rank {} was not heard of within {} s", kRootRank, kPreparation.count()));
-    }
-    return bytes.empty() ? std::nullopt : std::optional(problem);
+// Whether this process tells the user what is wrong with the whole job. Beside the launcher's word
+// stands MPI's: a lone rank speaks whatever rank variables it inherited, unless it is one of
+// several tasks that found no PMI and are alone all together.
+bool speaks(const cluster::LaunchEnvironment& launch, const cluster::Communicator& communicator) {
+    return launch.speaks || (communicator.size() == 1 && launch.slurm_tasks.value_or(1) == 1);
 }
 
-int run_parsed(const Options& options, const cluster::LaunchEnvironment& launch,
-               const ResultStream& out, const Roles& roles) {
+// `early` is the answer to a command line that asks for no run or is wrong; its ranks come together
+// with the others before they leave, so that nobody waits in MPI_Init for one that has left.
+int run_parsed(const Options* options, const EarlyExit* early,
+               const cluster::LaunchEnvironment& launch, const ResultStream& out,
+               const Roles& roles) {
     if (const auto problem = no_start(launch)) {
-        if (launch.speaks) {
+        if (launch.speaks && early == nullptr) {
             say(kProgram, *problem);
         }
-        return verify::kExitNothingRead;
+        return early != nullptr ? early->code : verify::kExitNothingRead;
     }
     cluster::MpiSession session;
     cluster::Communicator communicator(session);
-    const bool is_root = communicator.rank() == kRootRank;
-    if (const auto problem = too_few(launch, communicator.size())) {
-        if (is_root && launch.speaks) {
-            say(kProgram, *problem);
-        }
-        return verify::kExitNothingRead;
-    }
     try {
-        if (const auto problem = late_usage_error(options, communicator)) {
-            if (!is_root) {
-                return 0;
-            }
-            print_to_stderr(*problem);
-            return kExitUsage;
+        if (early != nullptr && !launch.speaks && speaks(launch, communicator)) {
+            answer(*early, out);
         }
-        return run_star({options, launch, session, communicator, out, roles});
+        const CheckIn together =
+            check_in(communicator, options, early == nullptr ? 0 : early->code);
+        if (together.exit_code) {
+            return *together.exit_code;
+        }
+        if (const auto problem = too_few(launch, communicator.size())) {
+            if (speaks(launch, communicator)) {
+                say(kProgram, *problem);
+            }
+            return verify::kExitNothingRead;
+        }
+        return run_star({*options, launch, session, communicator, out, together.hosts, roles});
     } catch (const std::exception& error) {
         say(kProgram, fmt::format("rank {}: {}", communicator.rank(), error.what()));
         session.abort(verify::kExitFail);
@@ -370,20 +353,16 @@ int rdma_read_mpi_main(int argc, const char* const* argv, const Roles& roles) {
     const ResultStream out;
     const auto launch = cluster::LaunchEnvironment::from_environment();
     const ParsedOptions parsed = parse_options(argc, argv);
-    if (const auto* const exit = std::get_if<EarlyExit>(&parsed)) {
-        // All ranks find the same; one says it. The others end well, lest the launcher kills the
-        // one before it has spoken.
-        if (!launch.speaks) {
-            return 0;
-        }
-        if (exit->to_stderr) {
-            print_to_stderr(exit->text);
-        } else {
-            out.write(exit->text);
-        }
-        return exit->code;
+    const auto* const early = std::get_if<EarlyExit>(&parsed);
+    if (early == nullptr) {
+        return run_parsed(&std::get<Options>(parsed), nullptr, launch, out, roles);
     }
-    return run_parsed(std::get<Options>(parsed), launch, out, roles);
+    // All ranks find the same; one says it, at once.
+    if (launch.speaks) {
+        answer(*early, out);
+    }
+    const bool alone = !launch.rank.has_value() || launch.size == 1;
+    return alone ? early->code : run_parsed(nullptr, early, launch, out, roles);
 }
 
 }  // namespace rdma_read::app

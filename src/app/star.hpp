@@ -9,10 +9,10 @@
 #include "rdma_read/cluster/launch_environment.hpp"
 #include "rdma_read/cluster/mpi_session.hpp"
 
-namespace rdma_read::app {
+#include <string>
+#include <vector>
 
-/// The rank that collects the results and reports them.
-inline constexpr int kRootRank = 0;
+namespace rdma_read::app {
 
 /// What all parts of a run share.
 struct RunContext {
@@ -21,6 +21,7 @@ struct RunContext {
     cluster::MpiSession& session;
     cluster::Communicator& communicator;
     const ResultStream& out;
+    const std::vector<std::string>& hosts;  ///< by rank, at the root; empty elsewhere
     Roles roles;
 };
 

@@ -183,6 +183,22 @@ TEST(AWrongCommandLine, IsOneLineFromOneRankAtOnce) {
     }
 }
 
+TEST(AWrongCommandLine, OfOneProgramEndsTheJobOfTwo) {
+    const auto result =
+        run({"mpirun", "-np", "2", kTool, "--size", "1K", ":", "-np", "1", kTool, "--size", "1X"});
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_THAT(own_lines(result, "rdma_read_mpi"), SizeIs(1)) << result.err;
+}
+
+TEST(AWrongCommandLine, IsOneThatDiffersBetweenRanks) {
+    const auto result =
+        run({"mpirun", "-np", "2", kTool, "--size", "1K", ":", "-np", "1", kTool, "--size", "2K"});
+    EXPECT_EQ(result.status, 2) << result.err;
+    const auto lines = own_lines(result, "rdma_read_mpi");
+    ASSERT_THAT(lines, SizeIs(1)) << result.err;
+    EXPECT_THAT(lines.front(), AllOf(HasSubstr("rank 2"), HasSubstr("other options")));
+}
+
 TEST(AWrongCommandLine, OfThePairIsAnsweredWithTheUsage) {
     for (const auto& words : {std::vector<std::string>{kPairTool},
                               {kPairTool, "-s", "-c", "10.0.0.1"},

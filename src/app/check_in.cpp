@@ -1,0 +1,164 @@
+// Ranks come together before anything is opened.
+#include "app/check_in.hpp"
+
+#include "app/collector.hpp"
+#include "app/host.hpp"
+#include "app/say.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <type_traits>
+
+namespace rdma_read::app {
+
+namespace {
+
+constexpr std::string_view kProgram = "rdma_read_mpi";
+// MPI_Init has brought all ranks together, so what is left is a moment's work on a busy host.
+constexpr std::chrono::seconds kPatience{60};
+// A host name and all options fit many times.
+constexpr std::size_t kLongestText = 16384;
+
+std::string text_of(const verify::OptionValue& value) {
+    return std::visit(
+        [](const auto& held) -> std::string {
+            using T = std::decay_t<decltype(held)>;
+            if constexpr (std::is_same_v<T, std::monostate>) {
+                return "-";
+            } else if constexpr (std::is_same_v<T, std::vector<std::uint64_t>>) {
+                return fmt::format("{}", fmt::join(held, ","));
+            } else {
+                return fmt::format("{}", held);
+            }
+        },
+        value);
+}
+
+// What ranks must agree on: everything but what concerns the root alone.
+std::string common_options(const Options& options) {
+    std::string text;
+    for (const auto& [name, value] : options_for_report(options)) {
+        if (name != "json" && name != "progress") {
+            text += fmt::format("{}={} ", name, text_of(value));
+        }
+    }
+    return text;
+}
+
+// What stands for the options where the command line was a question (code 0) or wrong.
+constexpr std::string_view kAsked = "?";
+constexpr std::string_view kWrong = "!";
+
+std::string wish(const Options* options, int early_code) {
+    if (options != nullptr) {
+        return common_options(*options);
+    }
+    return std::string(early_code == 0 ? kAsked : kWrong);
+}
+
+// "host\nwish".
+std::vector<std::byte> introduction(const std::string& wish) {
+    const std::string text = fmt::format("{}\n{}", host_name(), wish);
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+}
+
+struct Introduction {
+    std::string host = "?";
+    std::string options = std::string(kWrong);
+};
+
+Introduction read_introduction(const cluster::Message& message) {
+    std::string text;
+    const auto shown = std::span(message.bytes).first(std::min(message.bytes.size(), kLongestText));
+    std::ranges::transform(shown, std::back_inserter(text),
+                           [](std::byte byte) { return static_cast<char>(byte); });
+    const std::size_t end = text.find('\n');
+    if (!message.error.empty() || end == std::string::npos) {
+        return {};
+    }
+    return {text.substr(0, end), text.substr(end + 1)};
+}
+
+// The exit code without a run, decided by the root, and what it says; nothing if there is a run.
+struct Decision {
+    std::optional<int> exit_code;
+    std::string text;
+};
+
+Decision decide(const std::vector<Introduction>& all, const Options* options) {
+    const auto is_asked = [](const auto& rank) { return rank.options == kAsked; };
+    const auto is_early = [&](const auto& rank) {
+        return is_asked(rank) || rank.options == kWrong;
+    };
+    if (std::ranges::any_of(all, is_early)) {
+        return {std::ranges::all_of(all, is_asked) ? 0 : kExitUsage, ""};
+    }
+    const auto other = std::ranges::find_if(
+        all, [&](const auto& rank) { return rank.options != all.front().options; });
+    if (other != all.end()) {
+        return {kExitUsage,
+                fmt::format("{}: rank {} was started with other options than rank 0 ({} and {}); "
+                            "give all programs of a job the same options\n",
+                            kProgram, other - all.begin(), other->options, all.front().options)};
+    }
+    if (auto problem = contradiction_with_ranks(*options, static_cast<int>(all.size()))) {
+        return {kExitUsage, std::move(*problem)};
+    }
+    if (auto problem = contradiction_with_files(*options)) {
+        return {kExitUsage, std::move(*problem)};
+    }
+    return {};
+}
+
+}  // namespace
+
+CheckIn check_in(cluster::Communicator& communicator, const Options* options, int early_code) {
+    const auto wait = cluster::Wait::lasting(kPatience);
+    const std::string own_wish = wish(options, early_code);
+    const auto nobody_came = [&](const std::string& who) {
+        return std::runtime_error(
+            fmt::format("{} not heard of within {} s", who, kPatience.count()));
+    };
+    CheckIn result;
+    std::vector<std::byte> go(1);
+    if (communicator.rank() != kRootRank) {
+        if (!communicator.send(kRootRank, static_cast<int>(Tag::presence), introduction(own_wish),
+                               wait)
+            || !communicator.broadcast(go, kRootRank, wait)) {
+            throw nobody_came(fmt::format("rank {} was", kRootRank));
+        }
+    } else {
+        std::vector<Introduction> all(static_cast<std::size_t>(communicator.size()));
+        all.front() = {host_name(), own_wish};
+        for (std::size_t heard = 1; heard < all.size(); ++heard) {
+            const auto message = communicator.receive(static_cast<int>(Tag::presence), wait);
+            if (!message) {
+                throw nobody_came(
+                    fmt::format("{} of {} ranks were", all.size() - heard, all.size()));
+            }
+            all.at(static_cast<std::size_t>(message->source)) = read_introduction(*message);
+        }
+        std::ranges::transform(all, std::back_inserter(result.hosts), &Introduction::host);
+        const Decision decision = decide(all, options);
+        print_to_stderr(decision.text);
+        result.exit_code = decision.exit_code;
+        go = {std::byte{!decision.exit_code.has_value()}};
+        if (!communicator.broadcast(go, kRootRank, wait)) {
+            throw nobody_came("all ranks were");
+        }
+    }
+    if (communicator.rank() != kRootRank && go != std::vector{std::byte{1}}) {
+        // The root's status is the job's; two would make the launcher say everything twice.
+        result.exit_code = 0;
+    }
+    return result;
+}
+
+}  // namespace rdma_read::app

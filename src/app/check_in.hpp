@@ -1,0 +1,33 @@
+// The first thing that ranks do together: say where they are and that they want the same.
+#pragma once
+
+#include "app/options.hpp"
+#include "rdma_read/cluster/communicator.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rdma_read::app {
+
+/// What the root knows after the check-in, and what all ranks do.
+struct CheckIn {
+    /// Host names by rank; filled at the root only.
+    std::vector<std::string> hosts;
+    /// Nothing: go on. Else the exit code with which the run ends here.
+    std::optional<int> exit_code;
+};
+
+/// Collective. Every rank tells the root its host and its options; the root decides whether the run
+/// makes sense and tells all. Without options (a command line that was answered at once, by its
+/// rank, with `early_code` as exit code) or with options that differ between ranks (two programs in
+/// one job) there is no run: readers that read something else than the server serves would report
+/// on nothing. What only the root can find out, such as a report that cannot be written, is found
+/// here too, and said by the root on stderr.
+///
+/// \throws std::runtime_error if the ranks do not come together in time; the job must be aborted
+/// then
+[[nodiscard]] CheckIn check_in(cluster::Communicator& communicator, const Options* options,
+                               int early_code);
+
+}  // namespace rdma_read::app
