@@ -4,6 +4,8 @@
 #include "mpi_call.hpp"
 #include "rdma_read/cluster/transport.hpp"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <mpi.h>
 
 #include <array>
@@ -11,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace rdma_read::cluster {
 namespace {
@@ -27,6 +31,26 @@ void keep_off_the_fabric() {
     }
 }
 
+// Keeps every library that is loaded now in memory until the process ends. MPI_Finalize of Open MPI
+// 4 unloads its components while its progress thread may still be in one of them: seen as a rank
+// that crashes now and then at the end of a right run, when another rank's exit status is not 0.
+void pin_loaded_libraries() {
+    std::vector<std::string> names;
+    dl_iterate_phdr(
+        [](dl_phdr_info* info, std::size_t /*size*/, void* into) {
+            if (info->dlpi_name != nullptr && *info->dlpi_name != '\0') {
+                static_cast<std::vector<std::string>*>(into)->emplace_back(info->dlpi_name);
+            }
+            return 0;
+        },
+        &names);
+    for (const std::string& name : names) {
+        // The handle is not needed: the flag stays with the library. What cannot be pinned (the
+        // kernel's own vdso) is not unloaded either.
+        (void)dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+    }
+}
+
 }  // namespace
 
 MpiSession::MpiSession() {
@@ -38,6 +62,7 @@ MpiSession::MpiSession() {
     keep_off_the_fabric();
     int provided = MPI_THREAD_SINGLE;
     check("MPI_Init_thread", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided));
+    pin_loaded_libraries();
     if (provided < MPI_THREAD_FUNNELED) {
         MPI_Finalize();
         throw Error(
