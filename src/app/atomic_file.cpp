@@ -104,8 +104,9 @@ std::string unpredictable_suffix() {
 }
 
 void write_directly(const std::string& path, std::string_view text) {
-    OpenFile file(path, O_WRONLY);
-    if (file.fd() < 0) {
+    // A pipe that nobody reads fails at once (ENXIO) instead of waiting for a reader for ever.
+    OpenFile file(path, O_WRONLY | O_NONBLOCK);
+    if (file.fd() < 0 || fcntl(file.fd(), F_SETFL, O_WRONLY) < 0) {
         fail(path, "open", errno);
     }
     write_all(path, file.fd(), text);

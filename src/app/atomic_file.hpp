@@ -13,7 +13,7 @@ namespace rdma_read::app {
 ///
 /// The file's mode is that of a newly created file (0666 less the umask), or that of the file it
 /// replaces. A target that exists and is not a regular file (a terminal, a pipe, /dev/full) cannot
-/// be replaced and is written directly; opening a pipe waits for its reader. So is the file that
+/// be replaced and is written directly; a pipe needs a reader, or it fails. So is the file that
 /// stdout or stderr leads to (/dev/stdout): to replace it would lose what else is printed.
 ///
 /// \throws std::system_error naming the file, the call and the cause; no temporary file is left

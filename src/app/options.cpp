@@ -260,7 +260,8 @@ Options interpret(const CommandLine& line) {
         if (value.text().empty()) {
             value.fail("the value is empty");
         }
-        options.json = value.text();
+        // stdout is kept for the result from the start, and its other name leads elsewhere by then.
+        options.json = value.text() == "/dev/stdout" ? "-" : value.text();
     }
     if (const Value value(line, "--progress"); value) {
         if (value.text() == "auto") {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -184,12 +185,20 @@ TEST_F(AtomicFile, AFailedWriteLeavesTheOldFileAndNoTemporaryOne) {
 
 TEST_F(AtomicFile, APipeIsWrittenDirectly) {
     ASSERT_EQ(mkfifo(in_folder("pipe").c_str(), 0600), 0);
-    std::string seen;
-    std::thread reader([&] { seen = content(in_folder("pipe")); });
+    const int reader = open(in_folder("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+    ASSERT_GE(reader, 0);
     write_whole(in_folder("pipe"), "through the pipe");
-    reader.join();
-    EXPECT_EQ(seen, "through the pipe");
+    std::array<char, 64> seen{};
+    const ssize_t length = read(reader, seen.data(), seen.size());
+    close(reader);
+    ASSERT_GT(length, 0);
+    EXPECT_EQ(std::string(seen.data(), static_cast<std::size_t>(length)), "through the pipe");
     EXPECT_TRUE(fs::is_fifo(in_folder("pipe")));
+}
+
+TEST_F(AtomicFile, APipeThatNobodyReadsIsAFailureAndNotAWait) {
+    ASSERT_EQ(mkfifo(in_folder("pipe").c_str(), 0600), 0);
+    EXPECT_THROW(write_whole(in_folder("pipe"), "to nobody"), std::system_error);
 }
 
 TEST_F(AtomicFile, WhatStdoutIsRedirectedToIsContinuedAndNotReplaced) {
