@@ -10,6 +10,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 
 namespace rdma_read::rdma {
@@ -31,8 +32,8 @@ std::vector<HostAddress> host_addresses() {
             addresses.push_back({entry->ifa_name, address->with_port(0)});
         }
     }
-    std::ranges::stable_partition(addresses,
-                                  [](const auto& at) { return at.address.family() == AF_INET; });
+    std::stable_partition(addresses.begin(), addresses.end(),
+                          [](const auto& at) { return at.address.family() == AF_INET; });
     return addresses;
 }
 
@@ -174,7 +175,10 @@ std::vector<DevicePort> list_device_ports(const EventChannel& channel) {
             port.address = at.address;
             port.interface = at.interface;
             ports.push_back(std::move(port));
-        } catch (const Error&) {
+        } catch (const Error& error) {
+            if (error.code() == EACCES || error.code() == EPERM) {
+                throw;
+            }
             // Most addresses of a host belong to no RDMA device: that is the answer, not an error.
             continue;
         }
@@ -193,8 +197,9 @@ PortChoice choose_port(const std::vector<DevicePort>& ports, const PortWish& wis
                && (!wish.port_num || *wish.port_num == port.port_num);
     });
     if (!fitting.empty()) {
-        std::ranges::stable_partition(
-            fitting, [](const DevicePort& port) { return port.address.family() == AF_INET; });
+        std::stable_partition(fitting.begin(), fitting.end(), [](const DevicePort& port) {
+            return port.address.family() == AF_INET;
+        });
         DevicePort first = fitting.front();
         fitting.erase(fitting.begin());
         return {std::move(first), std::move(fitting)};

@@ -28,6 +28,9 @@ Failure classify(const Where& where, int error_number) {
         case EADDRINUSE:
         case EAFNOSUPPORT:
             return Failure::bad_address;
+        case EACCES:
+        case EPERM:
+            return Failure::limit;
         case ENETUNREACH:
         case EHOSTUNREACH:
         case ECONNREFUSED:

@@ -23,7 +23,7 @@ ibv_sge element(const MemoryRegion& region, std::span<const std::byte> memory) {
 
 QueuePair::QueuePair(CmId& id, ibv_pd* pd, CompletionQueue& cq, std::uint32_t send_entries,
                      std::uint32_t receive_entries)
-    : id_(id.get()), qp_(nullptr) {
+    : id_(id.get()) {
     ibv_qp_init_attr attributes{};
     attributes.qp_type = IBV_QPT_RC;
     attributes.send_cq = cq.get();

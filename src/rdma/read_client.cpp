@@ -276,6 +276,7 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
     const auto started = Deadline::Clock::now();
     std::minstd_rand random(std::random_device{}());
     std::chrono::milliseconds pause{20};
+    std::optional<Error> cause;
     for (attempts = 1;; ++attempts) {
         // Jitter spreads readers that were turned away together.
         std::uniform_int_distribution<int> jitter(0, static_cast<int>(pause.count()));
@@ -287,9 +288,14 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
             connected.took = Deadline::Clock::now() - started;
             return connected;
         } catch (const Error& error) {
+            if (cause && error.failure() == Failure::timeout) {
+                // An attempt cut short by the deadline knows less than the one before it.
+                throw *cause;
+            }
             if (!may_pass(error) || deadline.remaining() <= rest) {
                 throw;
             }
+            cause = error;
             if (on_retry) {
                 on_retry(error);
             }

@@ -110,7 +110,9 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     std::uint32_t being_posted = kNone;
 
     const auto wants_more = [&] {
-        return (plan.reads == 0 || begun < plan.reads) && !(plan.until && plan.until->expired());
+        // However short the time, there is a first read.
+        return (plan.reads == 0 || begun < plan.reads)
+               && (begun == 0 || !plan.until || !plan.until->expired());
     };
 
     const auto started = Deadline::Clock::now();

@@ -39,7 +39,7 @@ class QueuePair {
 
   private:
     rdma_cm_id* id_;
-    ibv_qp* qp_;
+    ibv_qp* qp_ = nullptr;
 };
 
 }  // namespace rdma_read::rdma

@@ -79,6 +79,10 @@ class ReadClient {
     /// devices deliver only DISCONNECTED and never a completion. Throws Error.
     [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
+    /// Whether the connection has ended, as far as this side knows by now; never waits. Throws
+    /// Error.
+    [[nodiscard]] bool ended() { return connection_ended(); }
+
     /// Says goodbye, and waits for the answer no longer than the deadline.
     void disconnect(Deadline deadline) noexcept;
 

@@ -53,7 +53,7 @@ struct StreamSummary {
 struct StreamPlan {
     std::uint32_t slots = 1;  ///< reads in flight, at least 1
     std::uint64_t reads = 0;  ///< how many in all; 0: as many as `until` allows
-    /// No read is begun after this; those in flight are awaited.
+    /// No read but the first is begun after this; those in flight are awaited.
     std::optional<Deadline> until;
 };
 
