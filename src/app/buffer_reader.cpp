@@ -78,6 +78,8 @@ class Reader {
     [[nodiscard]] std::size_t memory_needed() const;
     void connect(std::span<std::byte> memory);
     bool read_size(std::uint64_t bytes, std::span<std::byte> memory);
+    // How long the latency phase of the newest size may take.
+    [[nodiscard]] std::chrono::nanoseconds latency_budget() const;
     std::optional<rdma::ReadFailure> measure_latency(rdma::ReadStream& stream,
                                                      verify::Checker& checker,
                                                      verify::SizeResult& size);
@@ -149,6 +151,18 @@ void Reader::connect(std::span<std::byte> memory) {
     }
 }
 
+std::chrono::nanoseconds Reader::latency_budget() const {
+    if (!task_.options.duration) {
+        return deadline_.remaining() / kLatencyShare;
+    }
+    // What the throughput phases to come do not need, shared among the sizes to come.
+    const auto sizes =
+        static_cast<std::int64_t>(task_.options.sizes.size() - result_.sizes.size()) + 1;
+    const auto spare = deadline_.remaining() - *task_.options.duration * sizes;
+    return std::clamp<std::chrono::nanoseconds>(
+        spare / (2 * sizes), std::chrono::nanoseconds::zero(), *task_.options.duration);
+}
+
 std::optional<rdma::ReadFailure> Reader::measure_latency(rdma::ReadStream& stream,
                                                          verify::Checker& checker,
                                                          verify::SizeResult& size) {
@@ -157,9 +171,7 @@ std::optional<rdma::ReadFailure> Reader::measure_latency(rdma::ReadStream& strea
     const bool timed = task_.options.duration.has_value();
     const auto samples =
         timed ? kLatencySamples : std::min(kLatencySamples, task_.options.iterations);
-    const auto share = deadline_.remaining() / kLatencyShare;
-    const auto enough = rdma::Deadline::after(
-        timed ? std::min<std::chrono::nanoseconds>(share, *task_.options.duration) : share);
+    const auto enough = rdma::Deadline::after(latency_budget());
     verify::LatencyRecorder recorder(samples);
     std::optional<rdma::ReadFailure> failure;
     // At least one read is made, however little time there is.
@@ -262,7 +274,13 @@ verify::Result Reader::run() {
         connect(memory_->bytes());
         const bool all_read = std::ranges::all_of(
             task_.options.sizes, [&](auto size) { return read_size(size, memory_->bytes()); });
-        if (all_read) {
+        if (all_read && client_->ended()) {
+            // The data was right, but the server or the device went away under it.
+            fail(verify::Outcome::read_failed, "read",
+                 fmt::format("the connection to {} ended before this reader was done",
+                             client_->path().remote_address),
+                 "look at the server's output, and at dmesg on both hosts");
+        } else if (all_read) {
             result_.outcome = verify::Outcome::pass;
         }
         client_->disconnect(rdma::Deadline::after(kGoodbye));

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 namespace rdma_read::app {
@@ -25,6 +26,8 @@ constexpr std::string_view kProgram = "rdma_read";
 // What a client takes at most: the longest --size of a server.
 constexpr std::uint64_t kLongestText = 1ULL << 30U;
 constexpr std::chrono::milliseconds kGoodbye{1000};
+
+constexpr std::byte kUntouched{0xff};
 
 constexpr int kExitFailed = 1;
 constexpr int kExitNoDevice = 3;
@@ -44,7 +47,7 @@ std::unique_ptr<rdma::ReadServer> listen(const rdma::ReadServerConfig& config,
     try {
         return std::make_unique<rdma::ReadServer>(config, memory);
     } catch (const rdma::Error& error) {
-        if (!any_address || error.failure() != rdma::Failure::bad_address) {
+        if (!any_address || (error.code() != EADDRNOTAVAIL && error.code() != EAFNOSUPPORT)) {
             throw;
         }
         // A host without IPv6 has no IPv6 wildcard.
@@ -84,11 +87,14 @@ std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options,
     for (std::size_t i = 0;; ++i) {
         rdma::ReadClientConfig config;
         config.server = addresses.at(i);
+        // An address that does not answer must leave time for the next.
+        const auto share = rdma::Deadline::after(deadline.remaining()
+                                                 / static_cast<std::int64_t>(addresses.size() - i));
         std::uint32_t attempts = 0;
         bool told = false;
         try {
             return rdma::connect_with_retry(
-                       config, deadline, attempts,
+                       config, share, attempts,
                        [&](const rdma::Error& error) {
                            if (!told) {
                                say(kProgram,
@@ -105,6 +111,7 @@ std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options,
             if (error.failure() == rdma::Failure::no_device || i + 1 == addresses.size()) {
                 throw;
             }
+            say(kProgram, with_hint(error.what(), error.hint()));
         }
     }
 }
@@ -149,11 +156,18 @@ int read_text(const PairClientOptions& options) {
                                       client->remote().length, kLongestText));
     }
     memory.emplace(client->remote().length);
+    // What no server's text begins with: a read that brings nothing must not pass for an empty
+    // text.
+    std::ranges::fill(memory->bytes(), kUntouched);
     client->set_destination(memory->bytes());
     WholeBuffer whole(memory->bytes());
     const auto summary = rdma::ReadStream(*client).run_one(whole, deadline);
     if (summary.failure) {
         say(kProgram, with_hint(summary.failure->message, summary.failure->hint));
+        return kExitFailed;
+    }
+    if (std::ranges::all_of(memory->bytes(), [](auto byte) { return byte == kUntouched; })) {
+        say(kProgram, "the read completed, but brought nothing; check the device and its driver");
         return kExitFailed;
     }
     client->disconnect(rdma::Deadline::after(kGoodbye));
