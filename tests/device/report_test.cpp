@@ -111,14 +111,10 @@ TEST_F(Output, AFullFileSystemForTheReportLeavesNoHalfFile) {
     }
     const std::string small = folder() / "small";
     std::filesystem::create_directory(small);
-    std::vector<std::string> words{
-        "unshare",
-        "-m",
-        "sh",
-        "-c",
+    const std::string script =
         "mount -t tmpfs -o size=4k,nr_inodes=16 none \"$0\" && { \"$@\"; status=$?; } ; "
-        "echo \"in the folder: $(ls -A \"$0\" | tr '\\n' ' ')\" >&2; exit $status",
-        small};
+        "echo \"in the folder: $(ls -A \"$0\" | tr '\\n' ' ')\" >&2; exit $status";
+    std::vector<std::string> words{"unshare", "-m", "sh", "-c", script, small};
     // More than a page of report.
     const auto command = launch(
         8, {"--size", "8,16,32,64,128", "--iterations", "5", "--json", small + "/report.json"});

@@ -26,6 +26,6 @@ struct Payload {
 ///   stale:SIZE                       where the second read of SIZE bytes of a one-slot reader
 ///                                    goes, the data of its first read
 /// \throws std::invalid_argument for a fault whose numbers do not fit
-bool tamper(const std::string& fault, const Payload& payload, std::span<std::byte> memory);
+bool tamper(const std::string& text, const Payload& payload, std::span<std::byte> memory);
 
 }  // namespace rdma_read::test
