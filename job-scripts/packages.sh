@@ -34,6 +34,7 @@ declare -A package_brings=(
     [file]=command:file
     [lintian]=command:lintian
     [man-db]=command:mandb
+    [jq]=command:jq
 )
 # shellcheck disable=SC2034 # for the scripts that source this, as are the other lists
 packages_to_build=(
@@ -44,6 +45,7 @@ packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_test=(
     libboost-filesystem-dev libgtest-dev libgmock-dev clang-format clang-tidy shellcheck dpkg-dev file lintian man-db
+    jq
 )
 
 say() {

@@ -9,7 +9,7 @@ export LC_ALL=C
 
 show_help() {
     cat <<'HELP'
-usage: run.sh [--quick] [--jobs N]
+usage: run.sh [--quick] [--slurm] [--jobs N]
 
 Installs what is missing (Debian, Ubuntu: with apt-get; elsewhere it names the packages and stops), builds with
 warnings as errors and runs all tests:
@@ -20,6 +20,7 @@ warnings as errors and runs all tests:
   - unit tests with the address, undefined-behaviour and thread sanitizers.
 
   --quick     leaves out the static checks and the sanitizers
+  --slurm     adds the tests in a Slurm of two nodes, which are virtual machines; needs Slurm's packages
   --jobs N    what runs at a time (default: the number of processors)
   --help      shows this text
 
@@ -31,6 +32,7 @@ HELP
 }
 
 quick=no
+slurm=no
 jobs=$(nproc)
 while (($# > 0)); do
     case $1 in
@@ -39,6 +41,7 @@ while (($# > 0)); do
             exit 0
             ;;
         --quick) quick=yes ;;
+        --slurm) slurm=yes ;;
         --jobs)
             [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || stop 2 "option --jobs wants a number from 1 to 999, not '${2:-}'"
             jobs=$2
@@ -145,8 +148,27 @@ device_tests() {
             return
         }
         run_tests "device tests in a virtual machine with software RoCE" \
-            "$here/softroce/run" --limit 900 -- "${tests[@]}"
+            "$here/softroce/run" --limit 1800 -- "${tests[@]}"
     fi
+}
+
+# Two nodes in a real Slurm, both virtual machines here.
+slurm_tests() {
+    local missing
+    missing=$(for tool in slurmctld slurmd srun munged; do command -v "$tool" >/dev/null || echo "$tool"; done)
+    if [[ -n $missing ]]; then
+        # Not installed from here: these packages start services on the machine that they are installed on.
+        trouble "Slurm tests: missing ${missing//$'\n'/ }; they are in slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
+        return
+    fi
+    (prepare_software_roce) || {
+        trouble "Slurm tests: no software-RoCE machine"
+        return
+    }
+    local results=$root/build/tests/slurm-results
+    RDMA_READ_REQUIRE_SLURM=1 run_tests "Slurm tests in two virtual machines" \
+        "$here/softroce/run" --nodes 2 --slurm --limit 2400 --results "$results" -- \
+        ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure -L '^slurm$'
 }
 
 # Unit tests with sanitizers, which cannot be combined with each other in one build.
@@ -164,11 +186,13 @@ sanitized_tests() {
 (install_missing "${packages_to_build[@]}" "${packages_to_test[@]}") || exit 1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
 if build tests; then
-    if [[ $quick == yes ]]; then left_out='^(device|static)$'; else left_out='^device$'; fi
+    left_out='^(device|slurm)$'
+    if [[ $quick == yes ]]; then left_out='^(device|slurm|static)$'; fi
     allow_any_mpirun
     RDMA_READ_REQUIRE_TOOLS=1 run_tests "tests without a device" \
         ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -LE "$left_out"
     device_tests
+    if [[ $slurm == yes ]]; then slurm_tests; fi
 else
     trouble "the build failed"
 fi

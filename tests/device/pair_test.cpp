@@ -130,6 +130,27 @@ TEST_F(Pair, ASecondServerOnAPortIsToldWhoHoldsIt) {
     EXPECT_THAT(second.err, HasSubstr("another listener holds this port"));
 }
 
+TEST_F(Pair, ASecondServerOnAllAddressesIsToldTheSame) {
+    std::string port;
+    const auto serving = server({}, port);
+    const auto second = run({pair_tool(), "-s", "--port", port});
+    expect_status(second, 1);
+    EXPECT_THAT(second.err, HasSubstr("another listener holds this port"));
+}
+
+TEST_F(Pair, AServerWithoutStderrServes) {
+    std::string port;
+    {
+        // The port of a server that has gone is free again.
+        const auto earlier = server({}, port);
+        (void)run(client(ipv4(), port));
+        (void)earlier->finish();
+    }
+    Command serving({"sh", "-c", "exec \"$0\" -s --port \"$1\" 2>&-", pair_tool(), port});
+    EXPECT_EQ(run(client(ipv4(), port)).out, kLine);
+    expect_status(serving.finish(), 0);
+}
+
 TEST_F(Pair, AServerThatDiesAfterTheDescriptorIsAFailure) {
     Command serving({"sh", "-c",
                      "sleep 60 | \"$0\" --fault die-after-descriptor --address \"$1\" 1>&2",

@@ -2,6 +2,7 @@
 #include "device_test.hpp"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 namespace rdma_read::test {
 namespace {
@@ -113,6 +114,31 @@ TEST_F(PeerFault, AReaderThatNeverConnectsDoesNotHoldTheOthersUp) {
     EXPECT_EQ(result_of(parsed, 2).at("outcome"), "PASS");
     EXPECT_EQ(result_of(parsed, 3).at("outcome"), "TIMEOUT");
     EXPECT_NE(result_of(parsed, 3).at("reader_host"), "?");
+}
+
+TEST_F(PeerFault, ADeviceThatGoesInTheMiddleOfARunIsNoPass) {
+    if (run({"rdma", "link", "show"}).out.find("netdev") == std::string::npos || geteuid() != 0) {
+        lacks("only root can take a device away");
+        return;
+    }
+    const std::string make =
+        "ip link add rrgone0 type dummy && ip addr add 198.51.100.9/24 dev rrgone0 && "
+        "ip link set rrgone0 mtu 9000 up && rdma link add rrgone type rxe netdev rrgone0";
+    const auto made = run({"sh", "-c", make});
+    if (made.status != 0) {
+        lacks("no second device can be made: " + told(made));
+        return;
+    }
+    Command command(launch(3, {"--server-ip", "198.51.100.9", "--duration", "20", "--timeout", "30",
+                               "--size", "4K", "--progress", "always", "--json", report_path()}));
+    EXPECT_TRUE(command.wait_for_stderr("readers done"));
+    Command removing({"rdma", "link", "delete", "rrgone"});
+    const auto result = command.finish();
+    (void)removing.finish();
+    run({"ip", "link", "delete", "rrgone0"});
+    expect_status(result, 1);
+    EXPECT_NE(result_of(report(), 1).at("outcome"), "PASS");
+    EXPECT_NE(result_of(report(), 2).at("outcome"), "PASS");
 }
 
 TEST_F(PeerFault, AReaderThatIsKilledDoesNotTakeTheReportWithIt) {

@@ -212,6 +212,20 @@ TEST(AWrongCommandLine, OfThePairIsAnsweredWithTheUsage) {
     }
 }
 
+TEST(AWrongCommandLine, IsSaidByALoneRankWhateverRankItInherited) {
+    CommandSettings inherited;
+    inherited.environment = {{"PMI_RANK", "5"}, {"SLURM_PROCID", "1"}};
+    const auto result = run({kTool, "--bogus"}, inherited);
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_THAT(own_lines(result, "rdma_read_mpi"), SizeIs(1)) << result.err;
+}
+
+TEST(Help, OfOneProgramDoesNotHoldTheOtherUp) {
+    const auto result = run({"mpirun", "-np", "1", kTool, ":", "-np", "1", kTool, "--help"});
+    EXPECT_EQ(result.status, 2) << result.err;
+    EXPECT_LT(result.seconds, 30);
+}
+
 TEST(Help, IsSaidOnceOnStdout) {
     const auto result = run_ranks("3", {"--help"});
     EXPECT_EQ(result.status, 0) << result.err;

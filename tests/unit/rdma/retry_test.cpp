@@ -134,6 +134,17 @@ TEST_F(RetryTest, StopsBeforeTheDeadlineWithTheLastCauseAndTheCount) {
     EXPECT_FALSE(deadline.expired());
 }
 
+TEST_F(RetryTest, AnAttemptThatTheDeadlineCutsShortDoesNotHideTheCause) {
+    // Refused once; the next attempt is still unanswered when the time is over.
+    world.answer("rdma_connect", [](int nth) {
+        return nth == 1 ? std::vector{fakes::Event{RDMA_CM_EVENT_REJECTED, 8, {}, 0, 0}}
+                        : std::vector<fakes::Event>{};
+    });
+    EXPECT_EQ(tries_until_error(Deadline::after(std::chrono::milliseconds(100))), 2U);
+    EXPECT_EQ(last_->failure(), Failure::unreachable);
+    EXPECT_THAT(last_->what(), HasSubstr("nobody listens there"));
+}
+
 TEST_F(RetryTest, ThePauseNeverOutlivesTheDeadline) {
     // Of many short budgets, each ends in the cause and not in a deadline that was slept through.
     fail_first_connects(1 << 30, {RDMA_CM_EVENT_REJECTED, 8, {}, 0, 0});
