@@ -275,9 +275,9 @@ std::optional<std::string> no_start(const cluster::LaunchEnvironment& launch) {
         || cluster::MpiSession::library_version().find("Open MPI") == std::string::npos) {
         return std::nullopt;
     }
-    return fmt::format(
-        "Slurm started this job's tasks ({}) without the PMI that Open MPI needs; {}",
-        launch.slurm_tasks.value_or(1), kStartWithPmi);
+    const int tasks = launch.slurm_tasks.value_or(1);
+    return fmt::format("Slurm started {} {} without the PMI that Open MPI needs; {}", tasks,
+                       tasks == 1 ? "task" : "tasks", kStartWithPmi);
 }
 
 // Why a job of this many ranks cannot read anything, if so.

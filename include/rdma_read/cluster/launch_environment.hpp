@@ -32,8 +32,9 @@ struct LaunchEnvironment {
     /// The tasks of the Slurm step, or of the job where no step is known. More than one beside a
     /// single MPI rank means: started without a PMI.
     std::optional<int> slurm_tasks;
-    /// True for a task of a Slurm step that no PMI was announced to, neither PMIx nor PMI-1 or 2. Open
-    /// MPI ends such a process in MPI_Init; of other libraries some find their way all the same.
+    /// True for a task of a Slurm step that no PMI was announced to, neither PMIx nor PMI-1 or 2.
+    /// Open MPI ends such a process in MPI_Init; of other libraries some find their way all the
+    /// same.
     bool without_pmi = false;
     std::string slurm_job_id;    ///< Empty outside Slurm.
     std::string slurm_step_id;   ///< Empty outside a step.
