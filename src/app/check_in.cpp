@@ -149,7 +149,7 @@ CheckIn check_in(cluster::Communicator& communicator, const Options* options, in
         const Decision decision = decide(all, options);
         print_to_stderr(decision.text);
         result.exit_code = decision.exit_code;
-        go = {std::byte{!decision.exit_code.has_value()}};
+        go = {decision.exit_code ? std::byte{0} : std::byte{1}};
         if (!communicator.broadcast(go, kRootRank, wait)) {
             throw nobody_came("all ranks were");
         }

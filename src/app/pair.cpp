@@ -47,7 +47,7 @@ std::unique_ptr<rdma::ReadServer> listen(const rdma::ReadServerConfig& config,
     try {
         return std::make_unique<rdma::ReadServer>(config, memory);
     } catch (const rdma::Error& error) {
-        if (!any_address || (error.code() != EADDRNOTAVAIL && error.code() != EAFNOSUPPORT)) {
+        if (!any_address || error.code() != EAFNOSUPPORT) {
             throw;
         }
         // A host without IPv6 has no IPv6 wildcard.

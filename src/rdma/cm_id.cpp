@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <array>
+#include <cerrno>
 
 namespace rdma_read::rdma {
 
@@ -37,8 +38,13 @@ rdma_cm_id* create_id(const EventChannel& channel) {
 CmId::CmId(const EventChannel& channel) : id_(create_id(channel)) {}
 
 void CmId::bind(const Address& address) {
-    check_minus_one(rdma_bind_addr(id_.get(), address.raw()),
-                    {Phase::device, "rdma_bind_addr", address.with_port_text()});
+    if (rdma_bind_addr(id_.get(), address.raw()) == 0) {
+        return;
+    }
+    // For a wildcard the kernel says "not available" where it means that the port is taken
+    // (cma_check_port() in drivers/infiniband/core/cma.c).
+    const int cause = errno == EADDRNOTAVAIL && address.is_wildcard() ? EADDRINUSE : errno;
+    throw_system_error({Phase::device, "rdma_bind_addr", address.with_port_text()}, cause);
 }
 
 void CmId::listen(int backlog) {

@@ -290,7 +290,7 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
         } catch (const Error& error) {
             if (cause && error.failure() == Failure::timeout) {
                 // An attempt cut short by the deadline knows less than the one before it.
-                throw *cause;
+                throw Error(*cause);
             }
             if (!may_pass(error) || deadline.remaining() <= rest) {
                 throw;

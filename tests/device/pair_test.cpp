@@ -151,9 +151,8 @@ TEST_F(Pair, AServerWithoutStderrServes) {
     expect_status(serving.finish(), 0);
 }
 
-TEST_F(Pair, AServerThatDiesAfterTheDescriptorIsAFailure) {
-    Command serving({"sh", "-c",
-                     "sleep 60 | \"$0\" --fault die-after-descriptor --address \"$1\" 1>&2",
+TEST_F(Pair, AReadThatTheDeviceRefusesIsAFailureThatSaysSo) {
+    Command serving({"sh", "-c", "sleep 60 | \"$0\" --fault wrong-rkey:0 --address \"$1\" 1>&2",
                      faulty_server(), ipv4()});
     ASSERT_TRUE(serving.wait_for_stderr("\n"));
     std::string port = lines_of(serving.said_on_stderr()).at(0);
@@ -161,6 +160,7 @@ TEST_F(Pair, AServerThatDiesAfterTheDescriptorIsAFailure) {
     const auto result = run({pair_tool(), "-c", ipv4(), "--port", port, "--timeout", "8"});
     expect_status(result, 1);
     EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, HasSubstr("remote access error"));
 }
 
 }  // namespace

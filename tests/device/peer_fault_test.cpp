@@ -19,10 +19,10 @@ constexpr double kLatest = kTimeout + 5 + 25;
 class PeerFault : public DeviceTest {
   protected:
     // Three readers at a server with the fault; returns the report of the failed run.
-    nlohmann::json failed_run(const std::string& fault) {
+    nlohmann::json failed_run(const std::string& fault, const std::string& iterations = "50") {
         const auto result = run(launch({{1, {faulty_root(), fault}}, {3, {tool()}}},
-                                       {"--iterations", "50", "--timeout", std::to_string(kTimeout),
-                                        "--json", report_path()}));
+                                       {"--iterations", iterations, "--timeout",
+                                        std::to_string(kTimeout), "--json", report_path()}));
         expect_status(result, 1);
         EXPECT_LT(result.seconds, kLatest) << told(result);
         EXPECT_THAT(lines_of(result.out), Contains(StartsWith("FAIL"))) << told(result);
@@ -66,7 +66,7 @@ TEST_F(PeerFault, AnAddressOutsideTheBufferFailsThatReaderAlone) {
 }
 
 TEST_F(PeerFault, AServerThatDiesAfterTheDescriptorFailsEveryReaderInTime) {
-    const auto parsed = failed_run("die-after-descriptor");
+    const auto parsed = failed_run("die-after-descriptor", "2000");
     for (int rank = 1; rank <= 3; ++rank) {
         EXPECT_THAT(result_of(parsed, rank).at("outcome").get<std::string>(),
                     AnyOf("READ_FAILED", "CONNECT_FAILED", "TIMEOUT"));

@@ -22,7 +22,7 @@ class Star : public DeviceTest {
         expect_status(result, 0);
         const auto lines = lines_of(result.out);
         EXPECT_THAT(lines, Contains(StartsWith("PASS"))) << told(result);
-        const auto parsed = report();
+        auto parsed = report();
         EXPECT_EQ(parsed.at("results").size(), static_cast<std::size_t>(ranks - 1));
         for (const auto& reader : parsed.at("results")) {
             EXPECT_EQ(reader.at("outcome"), "PASS") << reader.dump(2);

@@ -19,7 +19,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 const std::string kTool = RDMA_READ_TOOL;
 const std::string kPairTool = RDMA_READ_PAIR_TOOL;

@@ -7,13 +7,13 @@
 #include <boost/asio.hpp>
 #include <boost/process.hpp>
 // clang-format on
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

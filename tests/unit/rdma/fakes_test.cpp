@@ -32,7 +32,8 @@ TEST_F(Fakes, NoticeWhatIsNotReleased) {
 TEST_F(Fakes, NoticeARegionThatOutlivesItsDomain) {
     std::array<std::byte, 8> memory{};
     ibv_pd* const pd = ibv_alloc_pd(&device.context);
-    ibv_mr* const mr = ibv_reg_mr(pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE);
+    ibv_mr* const mr = ibv_reg_mr(pd, memory.data(), memory.size(),
+                                  static_cast<unsigned int>(IBV_ACCESS_LOCAL_WRITE));
     ibv_dealloc_pd(pd);
     ibv_dereg_mr(mr);
     EXPECT_THAT(world.violations(), ElementsAre("pd1 was released before mr1"));

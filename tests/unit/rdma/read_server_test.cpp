@@ -23,7 +23,6 @@ using fakes::bytes_of;
 using fakes::error_of;
 using fakes::far;
 using fakes::hello_of;
-using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
