@@ -7,14 +7,12 @@
 #include "app/host.hpp"
 #include "app/progress_line.hpp"
 #include "app/say.hpp"
-#include "rdma_read/cluster/error.hpp"
 #include "rdma_read/rdma/error.hpp"
 #include "rdma_read/verify/codec.hpp"
 #include "rdma_read/verify/report.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>

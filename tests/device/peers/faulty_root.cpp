@@ -1,6 +1,5 @@
 // rdma_read_mpi with a faulty server in the place of its own: faulty_root FAULT [options].
 // The server is a process of its own (faulty_server), so that it can die while the rank lives.
-#include "app/buffer_reader.hpp"
 #include "app/buffer_server.hpp"
 #include "app/roles.hpp"
 #include "app/star.hpp"
@@ -10,7 +9,6 @@
 
 #include <filesystem>
 #include <stdexcept>
-#include <utility>
 
 namespace rdma_read::test {
 namespace {
