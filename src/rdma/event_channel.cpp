@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -48,10 +49,15 @@ std::optional<CmEvent> EventChannel::try_next() {
     return event;
 }
 
-CmEvent EventChannel::next(Deadline deadline, Phase phase, const std::string& waiting_for) {
+CmEvent EventChannel::next(Deadline deadline, Phase phase, const std::string& waiting_for,
+                           const StopRequest& stop) {
     for (;;) {
         if (auto event = try_next()) {
             return std::move(*event);
+        }
+        if (stop.made()) {
+            throw Error(Failure::stopped, phase,
+                        fmt::format("stopped while waiting for {}", waiting_for));
         }
         if (deadline.expired()) {
             throw Error(
@@ -62,8 +68,9 @@ CmEvent EventChannel::next(Deadline deadline, Phase phase, const std::string& wa
                     : "the peer's host answers, but its program does not: it may be stuck, stopped "
                       "or behind a firewall (UDP 4791 for RoCE); look at both");
         }
-        pollfd ready{fd(), POLLIN, 0};
-        if (poll(&ready, 1, deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
+        // poll(2) leaves out descriptors below 0.
+        std::array<pollfd, 2> ready{{{fd(), POLLIN, 0}, {stop.fd, POLLIN, 0}}};
+        if (poll(ready.data(), ready.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
             throw_system_error({phase, "poll", "event channel"}, -1);
         }
     }

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <random>
-#include <thread>
 
 namespace rdma_read::rdma {
 
@@ -78,7 +77,7 @@ bool may_pass(const Error& error) noexcept {
 }  // namespace
 
 ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
-    : server_(config.server), id_(channel_), message_memory_(kMessageBytes) {
+    : server_(config.server), stop_(config.stop), id_(channel_), message_memory_(kMessageBytes) {
     id_.resolve_address(server_, nullptr, step_timeout(deadline));
     (void)expect(RDMA_CM_EVENT_ADDR_RESOLVED, Phase::resolve, "address resolution", deadline);
     id_.resolve_route(server_, step_timeout(deadline));
@@ -144,8 +143,8 @@ void ReadClient::set_destination(std::span<std::byte> memory) {
 
 CmEvent ReadClient::expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
                            Deadline deadline) {
-    CmEvent event = channel_.next(deadline, phase,
-                                  fmt::format("{} ({})", waiting_for, server_.with_port_text()));
+    CmEvent event = channel_.next(
+        deadline, phase, fmt::format("{} ({})", waiting_for, server_.with_port_text()), stop_);
     if (event.type != type) {
         throw event_error(event, phase, server_);
     }
@@ -178,6 +177,10 @@ void ReadClient::receive_descriptor(Deadline deadline) {
                     fmt::format("{} ended the connection before it sent the descriptor ({})",
                                 server_.with_port_text(), ended_by_),
                     "the server ended or dropped this reader; look at its output");
+            case WaitEnd::stopped:
+                throw Error(Failure::stopped, Phase::descriptor,
+                            fmt::format("stopped while waiting for the descriptor from {}",
+                                        server_.with_port_text()));
             case WaitEnd::completions:
                 break;
         }
@@ -244,10 +247,14 @@ WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadli
             done = cq_->poll(into);
             return done.empty() ? WaitEnd::disconnected : WaitEnd::completions;
         }
+        if (stop_.made()) {
+            return WaitEnd::stopped;
+        }
         if (deadline.expired()) {
             return WaitEnd::timeout;
         }
-        std::array<pollfd, 2> ready{{{cq_->fd(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}}};
+        std::array<pollfd, 3> ready{
+            {{cq_->fd(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}, {stop_.fd, POLLIN, 0}}};
         if (::poll(ready.data(), ready.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
             throw_system_error({Phase::read, "poll", "completion channel"}, -1);
         }
@@ -270,6 +277,25 @@ void ReadClient::disconnect(Deadline deadline) noexcept {
     }
 }
 
+namespace {
+
+// Pauses between attempts, but not through a request to stop.
+void rest_for(std::chrono::milliseconds time, const StopRequest& stop) {
+    const auto deadline = Deadline::after(time);
+    while (!stop.made() && !deadline.expired()) {
+        pollfd wake{stop.fd, POLLIN, 0};
+        ::poll(&wake, 1, deadline.poll_timeout_ms());
+    }
+}
+
+// Who is stopped knows less than the attempt before it.
+Error stopped_after(const Error& cause, Phase phase, const std::string& text) {
+    return {Failure::stopped, phase, fmt::format("{}; the last one: {}", text, cause.what()),
+            cause.hint()};
+}
+
+}  // namespace
+
 Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
                              std::uint32_t& attempts,
                              const std::function<void(const Error&)>& on_retry) {
@@ -288,6 +314,9 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
             connected.took = Deadline::Clock::now() - started;
             return connected;
         } catch (const Error& error) {
+            if (cause && error.failure() == Failure::stopped) {
+                throw stopped_after(*cause, error.phase(), error.what());
+            }
             if (cause && error.failure() == Failure::timeout) {
                 // An attempt cut short by the deadline knows less than the one before it.
                 throw Error(*cause);
@@ -300,7 +329,10 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
                 on_retry(error);
             }
         }
-        std::this_thread::sleep_for(rest);
+        rest_for(rest, config.stop);
+        if (config.stop.made()) {
+            throw stopped_after(*cause, Phase::connect, "stopped between two attempts to connect");
+        }
         pause = std::min(pause * 2, std::chrono::milliseconds(1000));
     }
 }

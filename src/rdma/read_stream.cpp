@@ -74,6 +74,8 @@ std::optional<ReadFailure> ReadStream::await_completions(std::span<ibv_wc>& done
                     fmt::format("{} disconnected while reads were in flight",
                                 client_.path().remote_address),
                     "the server ended; look at its output, and at dmesg on its host"};
+            case WaitEnd::stopped:
+                return stopped_failure();
             case WaitEnd::timeout:
                 break;
         }
@@ -89,6 +91,11 @@ ReadFailure ReadStream::timeout_failure() const {
                         client_.path().remote_address),
             "the server or the link is stuck or slow; check both, or give more time with "
             "--timeout"};
+}
+
+ReadFailure ReadStream::stopped_failure() const {
+    return {Failure::stopped,
+            fmt::format("stopped while reading from {}", client_.path().remote_address), ""};
 }
 
 StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
@@ -118,10 +125,11 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     const auto started = Deadline::Clock::now();
     auto last_completion = started;
     for (;;) {
-        // Reads that complete all the time never let a wait see its deadline.
-        if (last_completion >= deadline.at()
+        // Reads that complete all the time never let a wait see its deadline or a request to stop.
+        const bool late = last_completion >= deadline.at();
+        if ((late || client_.stop_requested())
             && (in_flight_ > 0 || being_posted != kNone || wants_more())) {
-            summary.failure = timeout_failure();
+            summary.failure = late ? timeout_failure() : stopped_failure();
             return summary;
         }
         // One list of all that fits: one doorbell for many reads.

@@ -20,6 +20,7 @@ enum class Failure {
     unreachable,   ///< the peer cannot be reached, or nobody listens there
     refused,       ///< the peer answered and does not want this connection
     timeout,       ///< the deadline passed
+    stopped,       ///< somebody asked this side to stop
     disconnected,  ///< the connection ended before the work did
     protocol,      ///< the peer sent something that is not this protocol
     read           ///< a read completed with an error

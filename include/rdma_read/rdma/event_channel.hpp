@@ -4,6 +4,7 @@
 #include "rdma_read/rdma/cm_event.hpp"
 #include "rdma_read/rdma/deadline.hpp"
 #include "rdma_read/rdma/error.hpp"
+#include "rdma_read/rdma/stop_request.hpp"
 
 #include <optional>
 #include <string_view>
@@ -20,9 +21,10 @@ class EventChannel {
     /// The next event, acknowledged, or nothing if there is none now. Throws Error.
     [[nodiscard]] std::optional<CmEvent> try_next();
 
-    /// Waits for an event; throws Error (timeout) that names `waiting_for` when the deadline
-    /// passes.
-    [[nodiscard]] CmEvent next(Deadline deadline, Phase phase, const std::string& waiting_for);
+    /// Waits for an event; throws Error that names `waiting_for` when the deadline passes
+    /// (timeout) or somebody asks to stop (stopped).
+    [[nodiscard]] CmEvent next(Deadline deadline, Phase phase, const std::string& waiting_for,
+                               const StopRequest& stop = {});
 
     [[nodiscard]] rdma_event_channel* get() const noexcept { return channel_.get(); }
     /// Readable when an event waits; for poll(2) and epoll(7).

@@ -8,6 +8,7 @@
 #include "rdma_read/rdma/event_channel.hpp"
 #include "rdma_read/rdma/memory_region.hpp"
 #include "rdma_read/rdma/queue_pair.hpp"
+#include "rdma_read/rdma/stop_request.hpp"
 #include "rdma_read/rdma/wire.hpp"
 
 #include <cstddef>
@@ -28,6 +29,8 @@ struct ReadClientConfig {
     std::uint32_t depth = 1;
     /// Where reads land; must outlive the client. Empty: set_destination() follows.
     std::span<std::byte> destination;
+    /// Ends every wait but those of disconnect().
+    StopRequest stop;
 };
 
 /// The path that a connection takes, as the connection manager and the device tell it.
@@ -42,7 +45,7 @@ struct ConnectionPath {
 };
 
 /// Why a wait for completions ended without one.
-enum class WaitEnd { completions, disconnected, timeout };
+enum class WaitEnd { completions, disconnected, timeout, stopped };
 
 /// One connection to a ReadServer. Constructed connected and in possession of the descriptor, or
 /// not at all. Only the thread that built it may use it.
@@ -74,14 +77,18 @@ class ReadClient {
 
     /// Takes finished work requests without waiting. Throws Error.
     [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into) { return cq_->poll(into); }
-    /// Sleeps until there are completions (then `done` holds them), the connection ends, or the
-    /// deadline passes. Watches completion queue and event channel alike: when a peer dies, some
-    /// devices deliver only DISCONNECTED and never a completion. Throws Error.
+    /// Sleeps until there are completions (then `done` holds them), the connection ends, the
+    /// deadline passes, or somebody asks to stop. Watches completion queue and event channel alike:
+    /// when a peer dies, some devices deliver only DISCONNECTED and never a completion. Throws
+    /// Error.
     [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
     /// Whether the connection has ended, as far as this side knows by now; never waits. Throws
     /// Error.
     [[nodiscard]] bool ended() { return connection_ended(); }
+
+    /// Whether somebody asked this client to stop.
+    [[nodiscard]] bool stop_requested() const noexcept { return stop_.made(); }
 
     /// Says goodbye, and waits for the answer no longer than the deadline.
     void disconnect(Deadline deadline) noexcept;
@@ -94,6 +101,7 @@ class ReadClient {
 
     // In the order of construction: each needs those before it, and is destroyed before them.
     Address server_;
+    StopRequest stop_;
     EventChannel channel_;
     CmId id_;
     PdHandle pd_;
@@ -119,7 +127,7 @@ struct Connected {
 
 /// Connects, again on a fresh id with growing, jittered pauses while the failure is one that may
 /// pass (nobody listens yet, stale connection, unreachable, a resolution that timed out), until the
-/// deadline. `attempts` counts also when it throws. Throws the last Error.
+/// deadline or a request to stop. `attempts` counts also when it throws. Throws the last Error.
 [[nodiscard]] Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
                                            std::uint32_t& attempts,
                                            const std::function<void(const Error&)>& on_retry = {});

@@ -63,8 +63,9 @@ class ReadStream {
   public:
     explicit ReadStream(ReadClient& client);
 
-    /// Runs the plan. The deadline bounds everything. After a failure that left reads in flight
-    /// every further run fails: the connection is of no more use.
+    /// Runs the plan. The deadline bounds everything, and so does the client's request to stop.
+    /// After a failure that left reads in flight every further run fails: the connection is of no
+    /// more use.
     [[nodiscard]] StreamSummary run(ReadSink& sink, const StreamPlan& plan, Deadline deadline);
 
     /// One read, alone, through slot 0: from just before it is posted to just after its completion
@@ -81,6 +82,7 @@ class ReadStream {
     [[nodiscard]] std::optional<ReadFailure> check_range(const ReadRequest& request) const;
     [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
     [[nodiscard]] ReadFailure timeout_failure() const;
+    [[nodiscard]] ReadFailure stopped_failure() const;
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
                                                                Deadline deadline);
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <thread>
 #include <vector>
 
 namespace rdma_read::rdma {
@@ -76,6 +77,20 @@ TEST_F(EventChannelTest, AWaitEndsAtItsDeadlineAndSaysWhatItWaitedFor) {
     EXPECT_EQ(error->failure(), Failure::timeout);
     EXPECT_EQ(error->phase(), Phase::resolve);
     EXPECT_THAT(error->what(), HasSubstr("while waiting for a parrot"));
+}
+
+TEST_F(EventChannelTest, ARequestToStopEndsAWaitThatSleeps) {
+    EventChannel channel;
+    fakes::Stopper stopper;
+    const std::jthread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        stopper.ask();
+    });
+    const auto error = error_of(
+        [&] { (void)channel.next(fakes::far(), Phase::connect, "a parrot", stopper.request()); });
+    EXPECT_EQ(error->failure(), Failure::stopped);
+    EXPECT_EQ(error->phase(), Phase::connect);
+    EXPECT_STREQ(error->what(), "stopped while waiting for a parrot");
 }
 
 TEST_F(EventChannelTest, WhatIsThereAlreadyIsTakenAlsoAfterTheDeadline) {

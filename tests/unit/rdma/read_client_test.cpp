@@ -11,6 +11,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace rdma_read::rdma {
@@ -443,6 +444,35 @@ TEST_F(ReadClientTest, AWaitEndsAtItsDeadline) {
     const Deadline deadline = near();
     EXPECT_EQ(client->wait(room, done, deadline), WaitEnd::timeout);
     EXPECT_TRUE(deadline.expired());
+}
+
+TEST_F(ReadClientTest, ARequestToStopEndsAWaitThatSleeps) {
+    fakes::Stopper stopper;
+    auto stoppable = config();
+    stoppable.stop = stopper.request();
+    const auto client = std::make_unique<ReadClient>(stoppable, far());
+    EXPECT_FALSE(client->stop_requested());
+    const std::jthread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        stopper.ask();
+    });
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::stopped);
+    EXPECT_TRUE(client->stop_requested());
+    // What has finished by then still counts.
+    world.complete(*qp().cq, {});
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+}
+
+TEST_F(ReadClientTest, ARequestToStopEndsTheWaitForTheDescriptor) {
+    fakes::Stopper stopper;
+    auto stoppable = config();
+    stoppable.stop = stopper.request();
+    world.answer_sends_with({});
+    world.before_taking([&] { stopper.ask(); });
+    const auto error = error_of([&] { const ReadClient client(stoppable, far()); });
+    EXPECT_EQ(error->failure(), Failure::stopped);
 }
 
 // ---- disconnect ----

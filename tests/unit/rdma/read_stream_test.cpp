@@ -418,6 +418,37 @@ TEST_F(ReadStreamTest, TheDeadlineEndsAlsoAStreamWhoseReadsNeverCeaseToComplete)
     EXPECT_GT(summary.reads, 0U);
 }
 
+TEST_F(ReadStreamTest, ARequestToStopEndsAlsoAStreamWhoseReadsNeverCeaseToComplete) {
+    world.complete_reads_at_once(true);
+    fakes::Stopper stopper;
+    auto stoppable = config(4);
+    stoppable.stop = stopper.request();
+    ReadClient client(stoppable, far());
+    ReadStream stream(client);
+    RecordingSink sink = sink_of(32);
+    sink.on_finished = [&](std::uint32_t /*slot*/) {
+        if (sink.order.size() == 100) {
+            stopper.ask();
+        }
+    };
+    const StreamSummary summary = stream.run(sink, plan_of(4, 0), far());
+    EXPECT_EQ(failure_of(summary).failure, Failure::stopped);
+    EXPECT_THAT(failure_of(summary).message, HasSubstr("stopped while reading from 10.0.0.2"));
+    EXPECT_GE(summary.reads, 100U);
+    EXPECT_LT(summary.reads, 110U);
+}
+
+TEST_F(ReadStreamTest, ARequestToStopEndsAStreamThatWaits) {
+    fakes::Stopper stopper;
+    auto stoppable = config(4);
+    stoppable.stop = stopper.request();
+    ReadClient client(stoppable, far());
+    ReadStream stream(client);
+    stopper.ask();
+    RecordingSink sink = sink_of(32);
+    EXPECT_EQ(failure_of(stream.run(sink, plan_of(4, 4), far())).failure, Failure::stopped);
+}
+
 TEST_F(ReadStreamTest, AFailedWaitIsAValueToo) {
     ReadStream stream(connect(4));
     const auto calls = world.attempted();

@@ -47,6 +47,24 @@ TEST_F(RetryTest, OneAttemptIsEnoughWhereNothingFails) {
     EXPECT_EQ(connected.client->remote().length, exposed.size());
 }
 
+TEST_F(RetryTest, ARequestToStopEndsThePauseAndKeepsTheCause) {
+    fail_first_connects(1000, {RDMA_CM_EVENT_REJECTED, 8, {}, 0, 0});
+    fakes::Stopper stopper;
+    auto stoppable = config();
+    stoppable.stop = stopper.request();
+    std::uint32_t attempts = 0;
+    const auto error = error_of([&] {
+        (void)connect_with_retry(stoppable, far(), attempts, [&](const Error& /*cause*/) {
+            if (attempts == 3) {
+                stopper.ask();
+            }
+        });
+    });
+    EXPECT_EQ(error->failure(), Failure::stopped);
+    EXPECT_THAT(error->what(), HasSubstr("nobody listens there"));
+    EXPECT_EQ(attempts, 3U);
+}
+
 TEST_F(RetryTest, EachAttemptIsMadeOnAFreshIdAndToldOf) {
     fail_first_connects(2, {RDMA_CM_EVENT_REJECTED, 8, {}, 0, 0});
     std::uint32_t attempts = 0;

@@ -6,11 +6,15 @@
 #include "rdma_read/rdma/deadline.hpp"
 #include "rdma_read/rdma/error.hpp"
 #include "rdma_read/rdma/read_client.hpp"
+#include "rdma_read/rdma/stop_request.hpp"
+#include "rdma_read/rdma/unique_fd.hpp"
 #include "rdma_read/rdma/wire.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -62,6 +66,21 @@ std::optional<Error> error_of(Action&& action) {
     ADD_FAILURE() << "no Error was thrown";
     return std::nullopt;
 }
+
+/// Somebody who asks to stop.
+class Stopper {
+  public:
+    Stopper() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+    void ask() {
+        flag_ = true;
+        EXPECT_EQ(eventfd_write(fd_.get(), 1), 0);
+    }
+    [[nodiscard]] StopRequest request() const { return {&flag_, fd_.get()}; }
+
+  private:
+    std::atomic<bool> flag_{false};
+    UniqueFd fd_;
+};
 
 /// A world with one device, in which everything must be released at the end.
 class WorldTest : public testing::Test {
