@@ -148,7 +148,7 @@ def pair: .outcome as $outcome
     | {host: .reader_host, alone: "\(.outcome): \(.error | plain)\($run)"}),
    (.servers[] | select((.host | known) and .address == null and .device == null)
     | select($report | (.results | length > 0 and all(.outcome == "NOT_RUN")) and asks_little
-        and (asks_for_a_place | not) and .options.port == 0)
+        and (asks_for_a_place | not) and .options.port == 0 and .interrupted == null)
     | {host: .host, alone: "no server: \($report.results[0].error | plain)\($run)"}),
  # For rules 2 and 3: each pair from either end.
    (.results[] | select((.reader_host | known) and (.server_host | known))

@@ -169,6 +169,7 @@ std::string to_json(const Report& report) {
         {"run_id", short_name(report.run)},
         {"started", or_null(report.started)},
         {"elapsed_s", report.elapsed_s},
+        {"interrupted", or_null(report.interrupted)},
         {"ranks", report.ranks},
         {"hosts", report.hosts},
         {"pattern", or_null(report.pattern)},

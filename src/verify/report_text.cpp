@@ -203,6 +203,9 @@ std::string verdict_line(const Report& report, bool colour) {
                         report.verified ? amount_text(verdict.bytes_verified) + " verified"
                                         : "nothing verified (--verify off)",
                         counted(verdict.mismatches, "mismatch", "mismatches"));
+    if (!report.interrupted.empty()) {
+        line += "; stopped by " + report.interrupted;
+    }
     const std::string hosts = look_at(verdict.bad_hosts);
     return line + (hosts.empty() ? "" : "; look at " + hosts) + '\n';
 }

@@ -46,10 +46,16 @@ std::uint64_t saturating_sum(std::uint64_t a, std::uint64_t b) noexcept {
 std::vector<std::string> bad_hosts(const Report& report) {
     struct Readers {
         std::string server_host;
-        std::uint64_t all = 0;
+        std::uint64_t all = 0;     // that tried
         std::uint64_t failed = 0;  // other than for reasons of their own
     };
     std::map<std::int32_t, Readers> by_server;
+    const auto never_listened = [&](std::int32_t rank) {
+        return report.interrupted.empty()
+               && std::ranges::any_of(report.servers, [rank](const ServerInfo& server) {
+                      return server.rank == rank && server.address.empty();
+                  });
+    };
     const auto own_fault = [](Outcome outcome) {
         return outcome == Outcome::no_device || outcome == Outcome::setup_failed;
     };
@@ -57,8 +63,9 @@ std::vector<std::string> bad_hosts(const Report& report) {
         const Outcome outcome = weighed_outcome(result, report.verified);
         Readers& readers = by_server[result.server_rank];
         readers.server_host = result.server_host;
-        ++readers.all;
-        readers.failed += outcome != Outcome::pass && !own_fault(outcome) ? 1 : 0;
+        readers.all += outcome != Outcome::not_run ? 1 : 0;
+        readers.failed +=
+            outcome != Outcome::pass && outcome != Outcome::not_run && !own_fault(outcome) ? 1 : 0;
     }
     std::set<std::string> hosts;
     for (const Result& result : report.results) {
@@ -67,6 +74,12 @@ std::vector<std::string> bad_hosts(const Report& report) {
             continue;
         }
         const Readers& readers = by_server[result.server_rank];
+        if (outcome == Outcome::not_run) {
+            if (never_listened(result.server_rank)) {
+                hosts.insert(readers.server_host);
+            }
+            continue;
+        }
         const bool all_failed = readers.failed == readers.all;
         if (all_failed) {
             hosts.insert(readers.server_host);

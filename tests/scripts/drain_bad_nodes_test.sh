@@ -72,6 +72,9 @@ report r "n1 n2 NOT_RUN" "n1 n3 NOT_RUN"
 proposes "readers that did not run are no evidence" "" r
 change r '.servers[0] |= (.device = null | .address = null)'
 proposes "but a server whose device could not be used is proposed" n1 r
+change r '.interrupted = "SIGTERM"'
+proposes "unless the run was stopped before it listened" "" r
+change r '.interrupted = null'
 change r '.options.server_ip = "10.9.9.9"'
 proposes "unless an address was asked for" "" r
 

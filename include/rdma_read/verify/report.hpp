@@ -40,7 +40,8 @@ struct Report {
     std::optional<Slurm> slurm;
     std::vector<ServerInfo> servers;
     std::vector<Result> results;
-    bool verified = true;  ///< every byte was to be checked (--verify full)
+    bool verified = true;     ///< every byte was to be checked (--verify full)
+    std::string interrupted;  ///< the signal that ended the run early, "SIGTERM"; empty: none
 };
 
 /// Exit codes of the program that a verdict can ask for.
@@ -71,7 +72,8 @@ struct Verdict {
 ///
 /// A reader that failed makes its host bad. When every reader of a server failed (other than for
 /// want of a device or a setup of its own), the server's host is bad, and the readers' hosts are so
-/// only if there is just one: then either may be at fault.
+/// only if there is just one: then either may be at fault. NOT_RUN speaks against nobody but a
+/// server that never listened, and not even against that if the run was interrupted.
 [[nodiscard]] Verdict judge(const Report& report);
 
 /// The table for a person: one line for each reader and size, under a reader that is not PASS its

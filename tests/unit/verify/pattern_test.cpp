@@ -77,15 +77,12 @@ TEST(Pattern, FillsAndMatchesEveryLengthAtEveryAlignment) {
     const std::vector<std::byte> all = reference(pattern, 0, 8192);
     std::vector<std::byte> memory(4096 + 256);
     for (std::size_t length = 0; length <= 4096; ++length) {
-        // Each length with a few alignments, each alignment with many lengths.
-        for (std::size_t turn = 0; turn < 3; ++turn) {
-            const std::size_t alignment = (length * 7 + turn * 23) % 64;
+        for (std::size_t alignment = 0; alignment < 64; ++alignment) {
             const std::uint64_t offset = 8 * (length % 500);
             const auto data = std::span(memory).subspan(64 + alignment, length);
-            std::ranges::fill(memory, std::byte{0xEE});
+            std::memset(memory.data(), 0xEE, 64 + alignment + length + 64);
             pattern.fill(data, offset);
-            ASSERT_TRUE(std::equal(data.begin(), data.end(),
-                                   all.begin() + static_cast<std::ptrdiff_t>(offset)))
+            ASSERT_EQ(std::memcmp(data.data(), all.data() + offset, length), 0)
                 << length << " bytes at alignment " << alignment;
             ASSERT_EQ(memory[64 + alignment - 1], std::byte{0xEE}) << "before " << length;
             ASSERT_EQ(memory[64 + alignment + length], std::byte{0xEE}) << "after " << length;
@@ -153,18 +150,26 @@ class PatternKernels : public testing::TestWithParam<Implementation> {
     Pattern pattern{kRun, 5};
 };
 
-TEST_P(PatternKernels, FillWhatTheDefinitionSaysAtEveryAlignment) {
+TEST_P(PatternKernels, FillAndMatchEveryCountOfWordsAtEveryAlignment) {
     const std::vector<std::byte> all = reference(pattern, 0, std::size_t{8} * 600);
     std::vector<std::byte> memory(all.size() + 128);
     for (std::size_t alignment = 0; alignment < 64; ++alignment) {
-        for (std::size_t count = alignment % 7; count <= 600; count += 7) {
-            std::ranges::fill(memory, std::byte{0xEE});
+        for (std::size_t count = 0; count <= 600; ++count) {
+            std::memset(memory.data(), 0xEE, memory.size());
             std::byte* const out = memory.data() + 1 + alignment;
             loops.fill(out, count, pattern.word(0), Pattern::kStep);
             ASSERT_EQ(std::memcmp(out, all.data(), 8 * count), 0) << count << " at " << alignment;
             ASSERT_EQ(out[-1], std::byte{0xEE});
             ASSERT_EQ(out[8 * count], std::byte{0xEE});
             ASSERT_TRUE(loops.matches(out, count, pattern.word(0), Pattern::kStep));
+            if (count > 0) {
+                for (const std::size_t at : {std::size_t{0}, 4 * count, 8 * count - 1}) {
+                    out[at] ^= std::byte{0x10};
+                    ASSERT_FALSE(loops.matches(out, count, pattern.word(0), Pattern::kStep))
+                        << "byte " << at << " of " << count << " words at " << alignment;
+                    out[at] ^= std::byte{0x10};
+                }
+            }
         }
     }
 }

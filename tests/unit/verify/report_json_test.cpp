@@ -27,9 +27,10 @@ std::vector<std::string> keys(const Json& object) {
 
 TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     const Json json = Json::parse(to_json(corrupt_report()));
-    EXPECT_THAT(keys(json), ElementsAre("schema", "tool_version", "run_id", "started", "elapsed_s",
-                                        "ranks", "hosts", "pattern", "options", "mpi", "slurm",
-                                        "servers", "self_test", "results", "verdict"));
+    EXPECT_THAT(keys(json),
+                ElementsAre("schema", "tool_version", "run_id", "started", "elapsed_s",
+                            "interrupted", "ranks", "hosts", "pattern", "options", "mpi", "slurm",
+                            "servers", "self_test", "results", "verdict"));
     EXPECT_THAT(keys(json["servers"][0]),
                 ElementsAre("rank", "host", "device", "port_num", "address", "port", "link_layer",
                             "mtu", "rate_gbps", "cpu_s_while_serving", "serving_s", "connections"));

@@ -126,6 +126,48 @@ TEST(Verdict, BlamesBothEndsWhenThereIsOnlyOneReader) {
     EXPECT_THAT(judge(report).bad_hosts, ElementsAre("node1", "node2"));
 }
 
+TEST(Verdict, BlamesNobodyForWhatWasNotRun) {
+    Report report = sample_report();
+    report.interrupted = "SIGTERM";
+    for (Result& result : report.results) {
+        fail(result, Outcome::not_run);
+    }
+    EXPECT_THAT(judge(report).bad_hosts, IsEmpty());
+    EXPECT_EQ(judge(report).exit_code, 3);
+    report.servers[0].address.clear();
+    EXPECT_THAT(judge(report).bad_hosts, IsEmpty());
+}
+
+TEST(Verdict, OfAnInterruptedRunCountsWhatWasReadUntilThen) {
+    Report report = sample_report();
+    report.interrupted = "SIGTERM";
+    for (Result& result : report.results) {
+        result.outcome = Outcome::not_run;
+    }
+    EXPECT_EQ(judge(report).exit_code, 1);
+    EXPECT_EQ(judge(report).bytes_verified, 3U * 65536000U);
+}
+
+TEST(Verdict, OfAnInterruptedRunBlamesWhoFailedBefore) {
+    Report report = sample_report();
+    report.interrupted = "SIGTERM";
+    fail(report.results[0], Outcome::not_run);
+    fail(report.results[1], Outcome::read_failed);
+    EXPECT_THAT(judge(report).bad_hosts, ElementsAre("node3"));
+    fail(report.results[2], Outcome::not_run);
+    EXPECT_THAT(judge(report).bad_hosts, ElementsAre("node1", "node3"))
+        << "with one reader alone either end may be at fault";
+}
+
+TEST(Verdict, BlamesAServerThatNeverListened) {
+    Report report = sample_report();
+    report.servers[0].address.clear();
+    for (Result& result : report.results) {
+        fail(result, Outcome::not_run);
+    }
+    EXPECT_THAT(judge(report).bad_hosts, ElementsAre("node1"));
+}
+
 TEST(Verdict, BlamesAReaderForItsOwnMissingDevice) {
     Report report = sample_report();
     for (Result& result : report.results) {
