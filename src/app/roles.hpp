@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/options.hpp"
+#include "rdma_read/rdma/stop_request.hpp"
 #include "rdma_read/verify/result.hpp"
 
 #include <functional>
@@ -42,13 +43,15 @@ struct ReaderTask {
     int rank;
     int ranks;
     std::string host;
+    rdma::StopRequest stop;
 };
 
 /// Who plays the parts. Tests put faulty peers in the place of one and leave the rest real.
 struct Roles {
     /// Starts serving before it returns. \throws rdma::Error
     std::function<std::unique_ptr<Server>(const ServerTask&)> serve;
-    /// Connects, reads and checks within the options' timeout; every failure is in the result.
+    /// Connects, reads and checks within the options' timeout or until it is asked to stop; every
+    /// failure is in the result.
     std::function<verify::Result(const ReaderTask&)> read;
 };
 

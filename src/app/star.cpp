@@ -28,6 +28,9 @@ using std::chrono::steady_clock;
 constexpr std::string_view kProgram = "rdma_read_mpi";
 // Between a reader's own deadline and the root's patience: time for its result to arrive.
 constexpr std::chrono::seconds kGrace{5};
+// What is left to report in once somebody asked to stop: mpirun(1) of Open MPI kills its ranks one
+// second after it has told them.
+constexpr std::chrono::milliseconds kStopGrace{400};
 // Time for a server to choose a device and fill its buffer, and for all ranks to come.
 constexpr std::chrono::seconds kPreparation{60};
 
@@ -69,18 +72,28 @@ class Rank {
     [[nodiscard]] cluster::Communicator& comm() const noexcept { return run_.communicator; }
     [[nodiscard]] bool serves() const noexcept { return comm().rank() == run_.options.server; }
     [[nodiscard]] const verify::Announcement& announcement() const { return announcement_; }
-    [[nodiscard]] Server& server() const { return *server_; }
+    // Ends the connections too: reads need no processor here, so whoever is still reading would not
+    // notice otherwise.
+    [[nodiscard]] verify::ServerInfo end_serving() {
+        verify::ServerInfo info = server_->finish();
+        server_.reset();
+        return info;
+    }
     [[nodiscard]] steady_clock::time_point root_deadline() const { return root_deadline_; }
+    [[nodiscard]] const StopSignal& stop() const noexcept { return stop_; }
 
     // False if the server's rank was not heard of.
     [[nodiscard]] bool announce(const std::atomic<bool>* stop);
     [[nodiscard]] verify::Result read() const {
-        return run_.roles.read(
-            {run_.options, announcement_, comm().rank(), comm().size(), host_name()});
+        return run_.roles.read({run_.options, announcement_, comm().rank(), comm().size(),
+                                host_name(), stop_.request()});
     }
 
   private:
     const RunContext& run_;
+    // Each rank has its own: a launcher that is told to stop tells all of them, and what a reader
+    // knows by then belongs into the report.
+    StopSignal stop_;
     verify::Announcement announcement_;
     std::unique_ptr<Server> server_;
     steady_clock::time_point root_deadline_;
@@ -98,6 +111,10 @@ bool Rank::announce(const std::atomic<bool>* stop) {
         announcement_ = verify::decode_announcement(bytes);
     }
     announcement_.server_rank = run_.options.server;
+    announcement_.server.rank = run_.options.server;
+    if (announcement_.server.host.empty()) {
+        announcement_.server.host = run_.hosts.at(static_cast<std::size_t>(run_.options.server));
+    }
     root_deadline_ = steady_clock::now() + run_.options.timeout + kGrace;
     return heard;
 }
@@ -115,9 +132,9 @@ int Rank::play() {
     const cluster::Wait wait{root_deadline() + kGrace};
     if (serves()) {
         // Nothing to do but to wait for the root's word that every reader has reported.
-        (void)comm().receive(static_cast<int>(Tag::stop_serving), wait);
+        (void)comm().receive(static_cast<int>(Tag::stop_serving), {wait.deadline, &stop_.flag()});
         (void)comm().send(kRootRank, static_cast<int>(Tag::server_info),
-                          verify::encode(server().finish()), wait);
+                          verify::encode(end_serving()), wait);
     } else {
         (void)comm().send(kRootRank, static_cast<int>(Tag::result), verify::encode(read()), wait);
     }
@@ -147,24 +164,29 @@ class Root : public Rank {
     [[nodiscard]] int play() override;
 
   private:
+    // Puts the signal that asked to stop into the report, if one did.
+    void note_interruption();
     void finish_server(verify::ServerInfo& info);
     [[nodiscard]] int nothing_to_read(const std::string& error, const std::string& hint);
     [[nodiscard]] int write_reports(int exit_code);
     [[nodiscard]] int print(int exit_code);
 
-    StopSignal stop_;
     steady_clock::time_point started_;
     verify::Report report_;
 };
 
 int Root::play() {
-    if (!announce(&stop_.flag())) {
+    if (!announce(&stop().flag())) {
+        note_interruption();
         // The broadcast is still outstanding, so there is no orderly end.
-        run().session.abort(nothing_to_read(
-            stop_.requested() ? "stopped by a signal before the server was ready"
-                              : fmt::format("rank {}, the server's, was not heard of within {} s",
-                                            run().options.server, kPreparation.count()),
-            stop_.requested() ? "" : "look at its host and its output"));
+        run().session.abort(
+            stop().requested()
+                ? nothing_to_read(
+                    fmt::format("stopped by {} before the server was ready", report_.interrupted),
+                    "")
+                : nothing_to_read(fmt::format("rank {}, the server's, was not heard of within {} s",
+                                              run().options.server, kPreparation.count()),
+                                  "look at its host and its output"));
     }
     if (!announcement().usable) {
         return nothing_to_read(announcement().error, announcement().hint);
@@ -175,38 +197,51 @@ int Root::play() {
     }
     {
         ProgressLine progress(run().options.progress);
-        collector.collect({root_deadline(), &stop_.flag()},
-                          [&](auto done, auto expected) { progress.show(done, expected); });
+        const auto show = [&](auto done, auto expected) { progress.show(done, expected); };
+        collector.collect({root_deadline(), &stop().flag()}, show);
+        if (stop().requested()) {
+            collector.collect(cluster::Wait::lasting(kStopGrace), show);
+        }
     }
+    note_interruption();
     verify::ServerInfo info = announcement().server;
     finish_server(info);
     report_.run = announcement().run;
     report_.servers = {info};
     report_.results =
-        stop_.requested()
+        stop().requested()
             ? collector.results(verify::Outcome::not_run,
                                 fmt::format("the run was stopped by {} before this rank reported",
-                                            strsignal(stop_.signal_number())),
+                                            report_.interrupted),
                                 "")
             : collector.results(
                 verify::Outcome::timeout, "nothing was heard of this rank by the deadline",
                 "its process or host may be stuck or dead; look at both, or give more time with "
                 "--timeout");
     const int exit_code = print(verify::judge(report_).exit_code);
-    if (!collector.complete() || !comm().barrier({root_deadline() + kGrace, &stop_.flag()})) {
+    const cluster::Wait wait = stop().requested()
+                                   ? cluster::Wait::lasting(kGrace)
+                                   : cluster::Wait{root_deadline() + kGrace, &stop().flag()};
+    if (!collector.complete() || !comm().barrier(wait)) {
         // Somebody will never come to MPI_Finalize; the others must not wait for it.
         run().session.abort(exit_code);
     }
     return exit_code;
 }
 
+void Root::note_interruption() {
+    if (stop().requested()) {
+        report_.interrupted = fmt::format("SIG{}", sigabbrev_np(stop().signal_number()));
+    }
+}
+
 void Root::finish_server(verify::ServerInfo& info) {
     if (serves()) {
-        info = server().finish();
+        info = end_serving();
         return;
     }
     // If the server's rank is gone, what it announced is all that is known.
-    const cluster::Wait wait = cluster::Wait::lasting(kGrace, &stop_.flag());
+    const cluster::Wait wait = cluster::Wait::lasting(kGrace, &stop().flag());
     if (!comm().send(run().options.server, static_cast<int>(Tag::stop_serving), {}, wait)) {
         return;
     }

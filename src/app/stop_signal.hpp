@@ -1,6 +1,8 @@
 // Turns "please stop" signals into a flag and a readable file descriptor.
 #pragma once
 
+#include "rdma_read/rdma/stop_request.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -38,6 +40,8 @@ class StopSignal {
     /// Becomes readable with the first stop signal and stays so: poll it, do not read it.
     /// Owned by this object.
     [[nodiscard]] int fd() const noexcept { return fd_; }
+    /// Both, for the waits of the rdma leaf.
+    [[nodiscard]] rdma::StopRequest request() const noexcept { return {&flag(), fd_}; }
 
   private:
     struct Saved {

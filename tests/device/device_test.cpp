@@ -9,9 +9,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace rdma_read::test {
 
@@ -31,14 +33,34 @@ std::string faulty_server() {
     return RDMA_READ_FAULTY_SERVER;
 }
 
+namespace {
+
+std::string environment(const char* name) {
+    const char* const given = std::getenv(name);
+    return given == nullptr ? "" : given;
+}
+
+// The hosts to spread the ranks over, "node1,node2"; empty: this one.
+std::string hosts() {
+    return environment("RDMA_READ_TEST_HOSTS");
+}
+
+}  // namespace
+
 std::vector<std::string> launch(const std::vector<Program>& programs,
                                 const std::vector<std::string>& options) {
     std::vector<std::string> words{"mpirun"};
+    if (!hosts().empty()) {
+        words.insert(words.end(), {"--map-by", "node"});
+    }
     for (const Program& program : programs) {
-        if (words.size() > 1) {
+        if (&program != &programs.front()) {
             words.emplace_back(":");
         }
         words.insert(words.end(), {"-np", std::to_string(program.ranks)});
+        if (!hosts().empty()) {
+            words.insert(words.end(), {"--host", hosts()});
+        }
         words.insert(words.end(), program.words.begin(), program.words.end());
         words.insert(words.end(), options.begin(), options.end());
     }
@@ -50,8 +72,7 @@ std::vector<std::string> launch(int ranks, const std::vector<std::string>& optio
 }
 
 void DeviceTest::lacks(const std::string& what) {
-    const char* const required = std::getenv("RDMA_READ_REQUIRE_DEVICE");
-    if (required != nullptr && std::string(required) == "1") {
+    if (environment("RDMA_READ_REQUIRE_DEVICE") == "1") {
         FAIL() << what;
     }
     GTEST_SKIP() << what;
@@ -62,6 +83,10 @@ void DeviceTest::SetUp() {
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
     std::filesystem::permissions(folder_, std::filesystem::perms::all);
+    if (!hosts().empty() && environment("RDMA_READ_SOFTROCE_NODES") != "2") {
+        lacks("needs tests/softroce/run --nodes 2");
+        return;
+    }
     try {
         const rdma::EventChannel channel;
         for (const auto& port : rdma::list_device_ports(channel)) {
@@ -93,6 +118,26 @@ nlohmann::json DeviceTest::report() const {
     auto parsed = nlohmann::json::parse(file, nullptr, false);
     EXPECT_FALSE(parsed.is_discarded()) << report_path() << " is no JSON";
     return parsed.is_discarded() ? nlohmann::json() : parsed;
+}
+
+void DeviceTest::wait_for_packets(std::uint64_t count) const {
+    const auto sent = [this] {
+        const auto port = std::filesystem::path("/sys/class/infiniband") / device_ / "ports/1";
+        // The first is software RoCE's, which keeps no port counters.
+        for (const char* const name : {"hw_counters/sent_pkts", "counters/port_xmit_packets"}) {
+            std::uint64_t packets = 0;
+            if (std::ifstream(port / name) >> packets) {
+                return packets;
+            }
+        }
+        return std::uint64_t{0};
+    };
+    const auto enough = sent() + count;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (sent() < enough) {
+        ASSERT_LT(std::chrono::steady_clock::now(), limit) << sent() << " of " << enough;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
 }
 
 std::string told(const CommandResult& result) {

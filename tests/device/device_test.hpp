@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -48,6 +49,9 @@ class DeviceTest : public ::testing::Test {
     [[nodiscard]] std::string report_path() const { return folder_ / "report.json"; }
     /// The report at report_path(); a null value, and a failure, if it cannot be read.
     [[nodiscard]] nlohmann::json report() const;
+
+    /// Waits until this many packets more than now were sent: until reads are well under way.
+    void wait_for_packets(std::uint64_t count) const;
 
     /// Skips or fails, as SetUp() does, because the machine lacks something.
     void lacks(const std::string& what);

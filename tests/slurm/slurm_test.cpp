@@ -233,10 +233,9 @@ void SlurmTest::limit_slurmd(const std::string& kib) {
     ASSERT_EQ(result.status, 0) << told(result);
 }
 
-void SlurmTest::wait_for_reads() {
-    const auto before = packets_sent();
-    ASSERT_TRUE(
-        holds_within(std::chrono::seconds(90), [&] { return packets_sent() > before + 200; }));
+void SlurmTest::wait_for_reads(std::uint64_t packets) {
+    const auto enough = packets_sent() + packets;
+    ASSERT_TRUE(holds_within(std::chrono::seconds(90), [&] { return packets_sent() >= enough; }));
 }
 
 void SlurmTest::expect_no_rank_left() {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -76,8 +77,8 @@ class SlurmTest : public ::testing::Test {
     /// The limit of locked memory for slurmd on both nodes; undone after the test.
     void limit_slurmd(const std::string& kib);
 
-    /// Waits until reads are under way on this node.
-    static void wait_for_reads();
+    /// Waits until reads are under way on this node: until it has sent so many packets.
+    static void wait_for_reads(std::uint64_t packets = 200);
     /// Expects that no rank is left on either node, after a moment.
     static void expect_no_rank_left();
 
