@@ -20,7 +20,7 @@ warnings as errors and runs all tests:
   - unit tests with the address, undefined-behaviour and thread sanitizers.
 
   --quick     leaves out the static checks and the sanitizers
-  --slurm     adds the tests in a Slurm of two nodes, which are virtual machines; needs Slurm's packages
+  --slurm     adds the tests between two nodes in a Slurm, which are virtual machines; needs Slurm's packages
   --jobs N    what runs at a time (default: the number of processors)
   --help      shows this text
 
@@ -166,9 +166,9 @@ slurm_tests() {
         return
     }
     local results=$root/build/tests/slurm-results
-    RDMA_READ_REQUIRE_SLURM=1 run_tests "Slurm tests in two virtual machines" \
+    RDMA_READ_REQUIRE_DEVICE=1 RDMA_READ_REQUIRE_SLURM=1 run_tests "tests between two virtual machines, in a Slurm" \
         "$here/softroce/run" --nodes 2 --slurm --limit 2400 --results "$results" -- \
-        ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure -L '^slurm$'
+        ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure -L '^(nodes|slurm)$'
 }
 
 # Unit tests with sanitizers, which cannot be combined with each other in one build.
@@ -186,8 +186,8 @@ sanitized_tests() {
 (install_missing "${packages_to_build[@]}" "${packages_to_test[@]}") || exit 1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
 if build tests; then
-    left_out='^(device|slurm)$'
-    if [[ $quick == yes ]]; then left_out='^(device|slurm|static)$'; fi
+    left_out='^(device|nodes|slurm)$'
+    if [[ $quick == yes ]]; then left_out='^(device|nodes|slurm|static)$'; fi
     allow_any_mpirun
     RDMA_READ_REQUIRE_TOOLS=1 run_tests "tests without a device" \
         ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -LE "$left_out"
