@@ -2,7 +2,7 @@
 # Claims about the table of ratios and about the options, without measuring.
 # shellcheck source=SCRIPTDIR/../scripts/claims.sh
 source "$(dirname -- "$(realpath -- "${BASH_SOURCE[0]}")")/../scripts/claims.sh"
-compare=$(realpath -- "${BASH_SOURCE[0]%_test.sh}")
+compare=$here/../bench/compare_perftest
 
 # pairs FILE OURS... / THEIRS: a file of pairs whose other side is always 10.
 pairs() {
