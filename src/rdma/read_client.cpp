@@ -38,12 +38,12 @@ Error event_error(const CmEvent& event, Phase phase, const Address& server) {
     if (event.type == RDMA_CM_EVENT_REJECTED) {
         if (const auto refusal = decode_refusal(event.private_data())) {
             const char* hint = "start both ends from the same run and build";
-            if (*refusal == Refusal::server_full) {
+            if (*refusal == Refusal::server_full || *refusal == Refusal::server_busy) {
                 hint = "let fewer readers run at a time";
             } else if (*refusal == Refusal::server_error) {
                 hint = "the server's output says which call failed";
             }
-            return {Failure::refused, phase,
+            return {*refusal == Refusal::server_busy ? Failure::busy : Failure::refused, phase,
                     fmt::format("the server at {} refused the connection: {}", peer,
                                 to_string(*refusal)),
                     hint, event.status};
@@ -71,7 +71,9 @@ Error event_error(const CmEvent& event, Phase phase, const Address& server) {
 bool may_pass(const Error& error) noexcept {
     // Calls tell an errno, events its negative.
     const int cause = std::abs(error.code());
-    return error.failure() == Failure::unreachable && cause != ENETUNREACH && cause != EHOSTUNREACH;
+    return error.failure() == Failure::busy
+           || (error.failure() == Failure::unreachable && cause != ENETUNREACH
+               && cause != EHOSTUNREACH);
 }
 
 }  // namespace

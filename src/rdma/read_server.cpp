@@ -60,11 +60,32 @@ void watch(int epoll_fd, int fd) {
                     {Phase::setup, "epoll_ctl", "EPOLL_CTL_ADD"});
 }
 
-std::uint8_t responder_limit(ibv_context* verbs) {
+// A receive and a send.
+constexpr std::uint32_t kCompletionsPerConnection = 2;
+// Connections that are gone may have left theirs, until these are looked at.
+constexpr std::uint32_t kDroppedBetweenLooks = 64;
+
+struct Limits {
+    std::uint8_t responder_resources = 0;
+    std::uint32_t connections = 1;
+
+    [[nodiscard]] int completions() const noexcept {
+        return static_cast<int>(kCompletionsPerConnection * (connections + kDroppedBetweenLooks));
+    }
+};
+
+Limits limits_of(ibv_context* verbs, std::uint32_t max_connections) {
     ibv_device_attr attributes{};
     check_errno_value(ibv_query_device(verbs, &attributes),
                       {Phase::setup, "ibv_query_device", device_name(verbs)});
-    return static_cast<std::uint8_t>(std::clamp(attributes.max_qp_rd_atom, 0, 255));
+    Limits limits;
+    limits.responder_resources =
+        static_cast<std::uint8_t>(std::clamp(attributes.max_qp_rd_atom, 0, 255));
+    const auto longest_queue = static_cast<std::uint32_t>(std::max(attributes.max_cqe, 0));
+    const auto fit = std::max(longest_queue / kCompletionsPerConnection, kDroppedBetweenLooks + 1)
+                     - kDroppedBetweenLooks;
+    limits.connections = std::clamp<std::uint32_t>(max_connections, 1, fit);
+    return limits;
 }
 
 }  // namespace
@@ -74,14 +95,14 @@ std::uint8_t responder_limit(ibv_context* verbs) {
 struct ReadServer::ServedDevice {
     ServedDevice(ibv_context* context, std::span<std::byte> buffer, std::uint32_t max_connections)
         : verbs(context),
-          responder_limit(rdma_read::rdma::responder_limit(context)),
+          limits(limits_of(context, max_connections)),
           pd(allocate_pd(context)),
-          cq(context, static_cast<int>(2 * max_connections)),
+          cq(context, limits.completions()),
           exposed(pd.get(), buffer, Intent::exposed_for_read),
-          message_memory(kSlotBytes * max_connections),
+          message_memory(kSlotBytes * limits.connections),
           messages(pd.get(), message_memory.bytes(), Intent::messages) {
-        free_slots.reserve(max_connections);
-        for (std::uint32_t slot = max_connections; slot > 0; --slot) {
+        free_slots.reserve(limits.connections);
+        for (std::uint32_t slot = limits.connections; slot > 0; --slot) {
             free_slots.push_back(slot - 1);
         }
         cq.arm();
@@ -95,13 +116,15 @@ struct ReadServer::ServedDevice {
     }
 
     ibv_context* verbs;
-    std::uint8_t responder_limit;
+    Limits limits;
     PdHandle pd;
     CompletionQueue cq;
     MemoryRegion exposed;
     Buffer message_memory;
     MemoryRegion messages;
     std::vector<std::uint32_t> free_slots;
+    // Connections dropped since the queue was last found empty.
+    std::uint32_t dropped = 0;
 };
 
 struct ReadServer::Connection {
@@ -111,7 +134,7 @@ struct ReadServer::Connection {
           hello(introduction),
           device(on),
           slot(on.free_slots.back()),
-          handshake(limit),
+          handshake_limit(limit),
           id(std::move(incoming)) {
         device.free_slots.pop_back();
     }
@@ -125,7 +148,9 @@ struct ReadServer::Connection {
     Hello hello;
     ServedDevice& device;
     std::uint32_t slot;
-    Deadline handshake;
+    Deadline handshake_limit;
+    // Where it stands among those whose first message is awaited.
+    std::optional<std::list<Connection*>::iterator> handshake;
     bool established = false;
     bool ready = false;
     bool granted = false;
@@ -247,7 +272,7 @@ void ReadServer::handle(CmEvent event) {
         } else {
             connection->id.disconnect();
         }
-        drop(connection->serial);
+        drop(*connection);
     }
 }
 
@@ -262,47 +287,64 @@ void ReadServer::request(CmEvent event) {
         refuse(std::move(event.incoming), Refusal::other_run);
         return;
     }
+    ServedDevice* const device = find_device(event.incoming->verbs);
+    if (device == nullptr) {
+        refuse(std::move(event.incoming), Refusal::server_full);
+        return;
+    }
+    if (device->dropped >= kDroppedBetweenLooks) {
+        // In a storm of connections that come and go there is no other look before the queue is
+        // full of what they left.
+        drain(*device);
+    }
     if (config_.ranks > 0) {
         if (hello.rank >= config_.ranks) {
             refuse(std::move(event.incoming), Refusal::rank_out_of_range);
             return;
         }
-        const auto known = std::ranges::find_if(connections_, [&](const auto& entry) {
-            return entry.second->hello.rank == hello.rank;
-        });
-        if (known != connections_.end()) {
+        if (const auto known = by_rank_.find(hello.rank); known != by_rank_.end()) {
             if (known->second->granted) {
                 refuse(std::move(event.incoming), Refusal::rank_already_connected);
                 return;
             }
             // A reader that gave up on its first attempt comes back before that attempt is over.
-            drop(known->first);
+            drop(*known->second);
         }
     }
-    ServedDevice* const device = find_device(event.incoming->verbs);
-    if (device == nullptr || device->free_slots.empty()) {
+    if (device->free_slots.empty()) {
         refuse(std::move(event.incoming), Refusal::server_full);
         return;
     }
+    if (config_.max_half_open > 0 && handshakes_.size() >= config_.max_half_open) {
+        refuse(std::move(event.incoming), Refusal::server_busy);
+        return;
+    }
     const std::uint64_t serial = next_serial_++;
-    auto connection =
-        std::make_unique<Connection>(std::move(event.incoming), serial, hello, *device,
-                                     Deadline::after(config_.handshake_limit));
+    auto owned = std::make_unique<Connection>(std::move(event.incoming), serial, hello, *device,
+                                              Deadline::after(config_.handshake_limit));
+    Connection& connection = *owned;
     try {
-        connection->qp.emplace(connection->id, device->pd.get(), device->cq, 1, 1);
-        connection->qp->post_receive(device->messages, device->incoming(connection->slot),
-                                     serial << 1U | kReceiveBit);
+        connection.qp.emplace(connection.id, device->pd.get(), device->cq, 1, 1);
+        connection.qp->post_receive(device->messages, device->incoming(connection.slot),
+                                    serial << 1U | kReceiveBit);
         ConnectionParameters parameters;
         parameters.responder_resources =
-            std::min(event.responder_resources, device->responder_limit);
-        connection->id.accept(parameters);
-        connections_.emplace(serial, std::move(connection));
+            std::min(event.responder_resources, device->limits.responder_resources);
+        connection.id.accept(parameters);
     } catch (const Error& error) {
         // One reader's failure must not end the service for the others.
-        connection->id.reject(encode(Refusal::server_error));
+        connection.id.reject(encode(Refusal::server_error));
         ++summary_.refused;
+        ++device->dropped;
         notice(fmt::format("reader of rank {}: {}", hello.rank, error.what()));
+        return;
     }
+    connections_.emplace(serial, std::move(owned));
+    by_id_.emplace(connection.id.get(), &connection);
+    if (config_.ranks > 0) {
+        by_rank_.emplace(hello.rank, &connection);
+    }
+    connection.handshake = handshakes_.insert(handshakes_.end(), &connection);
 }
 
 void ReadServer::refuse(CmIdHandle incoming, Refusal refusal) {
@@ -327,7 +369,7 @@ void ReadServer::completed(const ibv_wc& completion) {
                                ibv_wc_status_str(completion.status),
                                static_cast<int>(completion.status)));
             connection.id.disconnect();
-            drop(connection.serial);
+            drop(connection);
         }
         return;
     }
@@ -340,11 +382,18 @@ void ReadServer::completed(const ibv_wc& completion) {
         notice(fmt::format("reader of rank {}: its first message is not of this protocol",
                            connection.hello.rank));
         connection.id.disconnect();
-        drop(connection.serial);
+        drop(connection);
         return;
     }
     connection.ready = true;
     grant(connection);
+}
+
+void ReadServer::end_handshake(Connection& connection) noexcept {
+    if (connection.handshake) {
+        handshakes_.erase(*connection.handshake);
+        connection.handshake.reset();
+    }
 }
 
 void ReadServer::grant(Connection& connection) {
@@ -352,6 +401,7 @@ void ReadServer::grant(Connection& connection) {
     if (!connection.established || !connection.ready || connection.granted) {
         return;
     }
+    end_handshake(connection);
     const MemoryRegion& exposed = connection.device.exposed;
     const auto descriptor =
         encode(RemoteBuffer{exposed.address(), exposed.memory().size(), exposed.rkey()});
@@ -365,31 +415,30 @@ void ReadServer::grant(Connection& connection) {
     } catch (const Error& error) {
         notice(fmt::format("reader of rank {}: {}", connection.hello.rank, error.what()));
         connection.id.disconnect();
-        drop(connection.serial);
+        drop(connection);
     }
 }
 
-void ReadServer::drop(std::uint64_t serial) {
-    const auto found = connections_.find(serial);
-    if (found == connections_.end()) {
-        return;
-    }
-    if (found->second->granted) {
+void ReadServer::drop(Connection& connection) {
+    if (connection.granted) {
         ++summary_.finished;
     }
-    connections_.erase(found);
+    end_handshake(connection);
+    ++connection.device.dropped;
+    by_id_.erase(connection.id.get());
+    if (config_.ranks > 0) {
+        by_rank_.erase(connection.hello.rank);
+    }
+    connections_.erase(connection.serial);
 }
 
 void ReadServer::drop_silent_peers() {
-    const auto silent = [](const auto& entry) {
-        return !entry.second->granted && entry.second->handshake.expired();
-    };
-    for (auto found = std::ranges::find_if(connections_, silent); found != connections_.end();
-         found = std::ranges::find_if(connections_, silent)) {
-        notice(fmt::format("reader of rank {}: connected and then said nothing",
-                           found->second->hello.rank));
-        found->second->id.disconnect();
-        drop(found->first);
+    while (!handshakes_.empty() && handshakes_.front()->handshake_limit.expired()) {
+        Connection& silent = *handshakes_.front();
+        notice(
+            fmt::format("reader of rank {}: connected and then said nothing", silent.hello.rank));
+        silent.id.disconnect();
+        drop(silent);
     }
 }
 
@@ -401,6 +450,7 @@ void ReadServer::drain(ServedDevice& device) {
         const auto done = device.cq.poll(completions);
         std::ranges::for_each(done, [&](const ibv_wc& wc) { completed(wc); });
         if (done.empty()) {
+            device.dropped = 0;
             return;
         }
     }
@@ -413,20 +463,12 @@ ReadServer::ServedDevice* ReadServer::find_device(const ibv_context* verbs) noex
 }
 
 ReadServer::Connection* ReadServer::find(const rdma_cm_id* id) noexcept {
-    const auto found = std::ranges::find_if(
-        connections_, [&](const auto& entry) { return entry.second->id.get() == id; });
-    return found == connections_.end() ? nullptr : found->second.get();
+    const auto found = by_id_.find(id);
+    return found == by_id_.end() ? nullptr : found->second;
 }
 
 int ReadServer::next_timeout_ms() const noexcept {
-    int timeout = -1;
-    for (const auto& [serial, connection] : connections_) {
-        if (!connection->granted) {
-            const int left = connection->handshake.poll_timeout_ms();
-            timeout = timeout < 0 ? left : std::min(timeout, left);
-        }
-    }
-    return timeout;
+    return handshakes_.empty() ? -1 : handshakes_.front()->handshake_limit.poll_timeout_ms();
 }
 
 void ReadServer::notice(const std::string& text) const {

@@ -84,6 +84,8 @@ std::string_view to_string(Refusal refusal) noexcept {
             return "the server has no room for another connection";
         case Refusal::server_error:
             return "the server failed to set the connection up";
+        case Refusal::server_busy:
+            return "the server is busy with the first messages of too many readers";
     }
     return "unknown reason";
 }
@@ -159,7 +161,7 @@ std::optional<Refusal> decode_refusal(std::span<const std::byte> bytes) noexcept
     }
     const auto reason = reader.take<std::uint16_t>();
     if (reason < static_cast<std::uint16_t>(Refusal::not_this_protocol)
-        || reason > static_cast<std::uint16_t>(Refusal::server_error)) {
+        || reason > static_cast<std::uint16_t>(Refusal::server_busy)) {
         return std::nullopt;
     }
     return static_cast<Refusal>(reason);

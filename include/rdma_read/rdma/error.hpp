@@ -19,6 +19,7 @@ enum class Failure {
     setup,         ///< creating a local object failed for another reason
     unreachable,   ///< the peer cannot be reached, or nobody listens there
     refused,       ///< the peer answered and does not want this connection
+    busy,          ///< the peer answered and does not want this connection now
     timeout,       ///< the deadline passed
     stopped,       ///< somebody asked this side to stop
     disconnected,  ///< the connection ended before the work did

@@ -126,8 +126,9 @@ struct Connected {
 };
 
 /// Connects, again on a fresh id with growing, jittered pauses while the failure is one that may
-/// pass (nobody listens yet, stale connection, unreachable, a resolution that timed out), until the
-/// deadline or a request to stop. `attempts` counts also when it throws. Throws the last Error.
+/// pass (nobody listens yet, busy, stale connection, unreachable, a resolution that timed out),
+/// until the deadline or a request to stop. `attempts` counts also when it throws. Throws the last
+/// Error.
 [[nodiscard]] Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
                                            std::uint32_t& attempts,
                                            const std::function<void(const Error&)>& on_retry = {});

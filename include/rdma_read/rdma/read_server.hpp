@@ -11,11 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace rdma_read::rdma {
@@ -30,8 +31,12 @@ struct ReadServerConfig {
     /// Ranks run from 0 to ranks - 1, each connected once at a time; 0 lets any rank in, any number
     /// of times.
     std::uint32_t ranks = 0;
-    /// Connections at a time; further ones are refused with Refusal::server_full.
+    /// Connections at a time and device; further ones are refused with Refusal::server_full. A
+    /// device whose completion queues are too short for so many takes fewer.
     std::uint32_t max_connections = 1024;
+    /// Of these, connections at a time whose first message is still awaited; further ones are
+    /// refused with Refusal::server_busy and may try again. 0: as many as max_connections.
+    std::uint32_t max_half_open = 0;
     /// How long a peer may take from its request to its first message.
     std::chrono::milliseconds handshake_limit{10'000};
     /// Ends serve() when it becomes readable, like stop(); not owned; -1: none.
@@ -87,7 +92,8 @@ class ReadServer {
     void refuse(CmIdHandle incoming, Refusal refusal);
     void completed(const ibv_wc& completion);
     void grant(Connection& connection);
-    void drop(std::uint64_t serial);
+    void drop(Connection& connection);
+    void end_handshake(Connection& connection) noexcept;
     void drop_silent_peers();
     void drain(ServedDevice& device);
     [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;
@@ -103,7 +109,12 @@ class ReadServer {
     std::optional<DevicePort> port_;
     UniqueFd stop_event_;
     std::vector<std::unique_ptr<ServedDevice>> devices_;
-    std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // by serial
+    std::unordered_map<const rdma_cm_id*, Connection*> by_id_;
+    std::unordered_map<std::uint32_t, Connection*> by_rank_;
+    // Those whose first message is awaited; all are given the same time, so the oldest is due
+    // first.
+    std::list<Connection*> handshakes_;
     std::uint64_t next_serial_ = 1;
     ServeSummary summary_;
     std::function<void(const std::string&)> notice_;

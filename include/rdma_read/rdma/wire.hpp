@@ -31,7 +31,8 @@ enum class Refusal : std::uint16_t {
     rank_out_of_range = 4,
     rank_already_connected = 5,
     server_full = 6,
-    server_error = 7
+    server_error = 7,
+    server_busy = 8
 };
 
 [[nodiscard]] std::string_view to_string(Refusal refusal) noexcept;

@@ -240,6 +240,24 @@ TEST_F(ReadServerTest, DropsASilentReaderAtTheHandshakeLimitWithoutBeingWoken) {
     EXPECT_EQ(summary.connections, 0U);
 }
 
+TEST_F(ReadServerTest, SilentReadersAreDroppedInTheOrderInWhichTheyCame) {
+    config_.handshake_limit = std::chrono::milliseconds(2);
+    ReadServer server(config_, exposed_);
+    std::vector<std::string> notices;
+    server.on_notice([&](const std::string& text) {
+        notices.push_back(text);
+        if (notices.size() == 3) {
+            server.stop();
+        }
+    });
+    for (const std::uint32_t rank : {5U, 2U, 7U}) {
+        (void)world.connect_request(listener(), device, hello_of(rank));
+    }
+    EXPECT_EQ(server.serve().connections, 0U);
+    EXPECT_THAT(notices,
+                ElementsAre(HasSubstr("rank 5"), HasSubstr("rank 2"), HasSubstr("rank 7")));
+}
+
 TEST_F(ReadServerTest, AReaderThatHasItsDescriptorMayStayLongerThanTheHandshakeLimit) {
     config_.handshake_limit = std::chrono::milliseconds(20);
     start();
@@ -328,6 +346,28 @@ TEST_F(ReadServerTest, RefusesWhomItHasNoRoomForUntilSomebodyLeaves) {
     expect_refused(hello_of(5), Refusal::server_full);
 }
 
+TEST_F(ReadServerTest, RefusesWhomItHasNoRoomForBetweenRequestAndFirstMessageUntilOneIsReady) {
+    config_.max_half_open = 2;
+    start();
+    fakes::Id& first = request(0);
+    happen(first, RDMA_CM_EVENT_ESTABLISHED);
+    (void)request(1);
+    expect_refused(hello_of(2), Refusal::server_busy);
+    receive(first, ready());
+    fakes::Id& third = request(2);
+    EXPECT_TRUE(third.asked);
+    expect_refused(hello_of(3), Refusal::server_busy);
+    happen(third, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(request(3).asked);
+}
+
+TEST_F(ReadServerTest, ASecondAttemptIsLetInWhereItsFirstWasTheLastThatHadRoom) {
+    config_.max_half_open = 1;
+    start();
+    (void)request(0);
+    EXPECT_TRUE(request(0).asked);
+}
+
 TEST_F(ReadServerTest, WithoutRanksAnyoneOfTheRunMayComeAnyNumberOfTimes) {
     config_.ranks = 0;
     start();
@@ -400,6 +440,42 @@ TEST_F(ReadServerTest, WorkThatIsFlushedAfterItsConnectionIsGoneIsHarmless) {
     summary_ = server_->step();
     EXPECT_THAT(server_->notices, IsEmpty());
     (void)reader(1);
+}
+
+TEST_F(ReadServerTest, AStormOfConnectionsThatComeAndGoNeverOverrunsTheQueue) {
+    // All within one turn of the server: each reader leaves its flushed work behind and is followed
+    // by the next, before the server looks at its completion queue.
+    start();
+    int storm = 300;
+    world.answer("rdma_accept", [&](int) {
+        fakes::Qp& qp = *world.all<fakes::Qp>().back();
+        ibv_wc flushed{};
+        flushed.wr_id = qp.receives.front().wr_id;
+        flushed.qp_num = qp.raw.qp_num;
+        flushed.status = IBV_WC_WR_FLUSH_ERR;
+        world.complete(*qp.cq, flushed);
+        world.complete(*qp.cq, flushed);
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0}};
+    });
+    world.answer("rdma_disconnect", [&](int) {
+        if (--storm > 0) {
+            world.connect_request(listener(), device, hello_of(1));
+        }
+        return std::vector<fakes::Event>{};
+    });
+    (void)request(1);
+    EXPECT_EQ(storm, 0);
+    EXPECT_EQ(world.count("rdma_accept"), 300);
+    EXPECT_THAT(server_->notices, IsEmpty());
+}
+
+TEST_F(ReadServerTest, TakesNoMoreReadersThanTheDevicesLongestQueueHasRoomFor) {
+    device.attributes.max_cqe = 132;
+    start();
+    (void)reader(1);
+    (void)reader(2);
+    expect_refused(hello_of(3), Refusal::server_full);
+    EXPECT_LE(world.all<fakes::Cq>().front()->raw.cqe, 132);
 }
 
 TEST_F(ReadServerTest, WorkThatIsFlushedBeforeTheDisconnectLeavesTheGoodbyeToTheEvent) {

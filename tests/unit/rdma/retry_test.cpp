@@ -87,6 +87,8 @@ TEST_F(RetryTest, WhatMayPassIsTriedAgain) {
     for (const fakes::Event& event :
          {fakes::Event{RDMA_CM_EVENT_REJECTED, 8, {}, 0, 0},
           fakes::Event{RDMA_CM_EVENT_REJECTED, 10, {}, 0, 0},
+          fakes::Event{RDMA_CM_EVENT_REJECTED, 28, fakes::bytes_of(encode(Refusal::server_busy)), 0,
+                       0},
           fakes::Event{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, {}, 0, 0},
           fakes::Event{RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL, {}, 0, 0}}) {
         int calls = 0;

@@ -108,13 +108,13 @@ TEST(Wire, AllZerosAreNoMessage) {
 
 TEST(Wire, EveryRefusalComesBackAlsoPaddedAndHasAWordOfItsOwn) {
     std::set<std::string_view> words;
-    for (std::uint16_t reason = 1; reason <= 7; ++reason) {
+    for (std::uint16_t reason = 1; reason <= 8; ++reason) {
         const auto refusal = static_cast<Refusal>(reason);
         EXPECT_EQ(decode_refusal(encoded(refusal)), refusal);
         EXPECT_EQ(decode_refusal(padded(encoded(refusal), 148)), refusal);
         words.insert(to_string(refusal));
     }
-    EXPECT_EQ(words.size(), 7U);
+    EXPECT_EQ(words.size(), 8U);
     EXPECT_FALSE(words.contains(to_string(static_cast<Refusal>(99))));
 }
 
@@ -128,7 +128,7 @@ TEST(Wire, EveryTruncationOfARefusalIsNone) {
 TEST(Wire, ARefusalOfAnUnknownReasonMagicOrKindIsNone) {
     const Bytes whole = encoded(Refusal::other_run);
     EXPECT_FALSE(decode_refusal(with(whole, 9, 0)));
-    EXPECT_FALSE(decode_refusal(with(whole, 9, 8)));
+    EXPECT_FALSE(decode_refusal(with(whole, 9, 9)));
     EXPECT_FALSE(decode_refusal(with(whole, 8, 1)));
     EXPECT_FALSE(decode_refusal(with(whole, 0, 0)));
     EXPECT_FALSE(decode_refusal(with(whole, 7, 1)));
