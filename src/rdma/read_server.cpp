@@ -127,6 +127,18 @@ struct ReadServer::ServedDevice {
     std::uint32_t dropped = 0;
 };
 
+// One rank, which is one reader to the outside.
+struct ReadServer::Reader {
+    std::uint64_t key = 0;
+    Connection* connection = nullptr;
+    // Counts among those that may read at a time.
+    bool granted = false;
+    // Was sent a descriptor.
+    bool served = false;
+    // Where it stands among those that wait for the descriptor.
+    std::optional<std::list<Reader*>::iterator> waiting;
+};
+
 struct ReadServer::Connection {
     Connection(CmIdHandle incoming, std::uint64_t number, const Hello& introduction,
                ServedDevice& on, Deadline limit)
@@ -144,6 +156,9 @@ struct ReadServer::Connection {
     Connection& operator=(Connection&&) = delete;
     ~Connection() { device.free_slots.push_back(slot); }
 
+    // The first message can overtake the event that says that the connection stands.
+    [[nodiscard]] bool is_ready() const noexcept { return established && said_ready; }
+
     std::uint64_t serial;
     Hello hello;
     ServedDevice& device;
@@ -151,9 +166,10 @@ struct ReadServer::Connection {
     Deadline handshake_limit;
     // Where it stands among those whose first message is awaited.
     std::optional<std::list<Connection*>::iterator> handshake;
+    Reader* reader = nullptr;
     bool established = false;
-    bool ready = false;
-    bool granted = false;
+    bool said_ready = false;
+    bool described = false;
     CmId id;
     std::optional<QueuePair> qp;
 };
@@ -225,14 +241,17 @@ ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
             } else if (fd == channel_.fd()) {
                 while (auto event = channel_.try_next()) {
                     handle(std::move(*event));
+                    grant_waiting();
                 }
             } else {
                 const auto device = std::ranges::find_if(
                     devices_, [&](const auto& candidate) { return candidate->cq.fd() == fd; });
                 drain(**device);
+                grant_waiting();
             }
         }
         drop_silent_peers();
+        grant_waiting();
     }
     summary_.seconds = std::chrono::duration<double>(Deadline::Clock::now() - started).count();
     summary_.cpu_seconds = thread_cpu_seconds() - cpu_at_start;
@@ -247,7 +266,7 @@ void ReadServer::handle(CmEvent event) {
         case RDMA_CM_EVENT_ESTABLISHED:
             if (Connection* const connection = find(event.id)) {
                 connection->established = true;
-                grant(*connection);
+                ready(*connection);
             }
             return;
         case RDMA_CM_EVENT_ADDR_CHANGE:
@@ -302,13 +321,14 @@ void ReadServer::request(CmEvent event) {
             refuse(std::move(event.incoming), Refusal::rank_out_of_range);
             return;
         }
-        if (const auto known = by_rank_.find(hello.rank); known != by_rank_.end()) {
-            if (known->second->granted) {
+        if (const auto known = readers_.find(hello.rank); known != readers_.end()) {
+            Connection& first = *known->second->connection;
+            if (first.described) {
                 refuse(std::move(event.incoming), Refusal::rank_already_connected);
                 return;
             }
             // A reader that gave up on its first attempt comes back before that attempt is over.
-            drop(*known->second);
+            drop(first);
         }
     }
     if (device->free_slots.empty()) {
@@ -341,9 +361,13 @@ void ReadServer::request(CmEvent event) {
     }
     connections_.emplace(serial, std::move(owned));
     by_id_.emplace(connection.id.get(), &connection);
-    if (config_.ranks > 0) {
-        by_rank_.emplace(hello.rank, &connection);
-    }
+    // Where ranks are not told apart, each connection is a reader of its own.
+    const std::uint64_t key = config_.ranks > 0 ? hello.rank : serial;
+    auto& reader = readers_[key];
+    reader = std::make_unique<Reader>();
+    reader->key = key;
+    reader->connection = &connection;
+    connection.reader = reader.get();
     connection.handshake = handshakes_.insert(handshakes_.end(), &connection);
 }
 
@@ -385,8 +409,8 @@ void ReadServer::completed(const ibv_wc& completion) {
         drop(connection);
         return;
     }
-    connection.ready = true;
-    grant(connection);
+    connection.said_ready = true;
+    ready(connection);
 }
 
 void ReadServer::end_handshake(Connection& connection) noexcept {
@@ -396,12 +420,29 @@ void ReadServer::end_handshake(Connection& connection) noexcept {
     }
 }
 
-void ReadServer::grant(Connection& connection) {
-    // The first message can overtake the event that says that the connection stands.
-    if (!connection.established || !connection.ready || connection.granted) {
+void ReadServer::ready(Connection& connection) {
+    if (!connection.is_ready() || connection.described) {
         return;
     }
     end_handshake(connection);
+    Reader& reader = *connection.reader;
+    if (!reader.waiting) {
+        reader.waiting = waiting_.insert(waiting_.end(), &reader);
+    }
+}
+
+void ReadServer::grant_waiting() {
+    while (!waiting_.empty() && (config_.concurrency == 0 || reading_ < config_.concurrency)) {
+        Reader& reader = *waiting_.front();
+        waiting_.pop_front();
+        reader.waiting.reset();
+        reader.granted = true;
+        ++reading_;
+        send_descriptor(*reader.connection);
+    }
+}
+
+void ReadServer::send_descriptor(Connection& connection) {
     const MemoryRegion& exposed = connection.device.exposed;
     const auto descriptor =
         encode(RemoteBuffer{exposed.address(), exposed.memory().size(), exposed.rkey()});
@@ -410,8 +451,11 @@ void ReadServer::grant(Connection& connection) {
     try {
         connection.qp->post_send(connection.device.messages, memory,
                                  connection.serial << 1U | kSendBit);
-        connection.granted = true;
-        ++summary_.connections;
+        connection.described = true;
+        if (!connection.reader->served) {
+            connection.reader->served = true;
+            ++summary_.connections;
+        }
     } catch (const Error& error) {
         notice(fmt::format("reader of rank {}: {}", connection.hello.rank, error.what()));
         connection.id.disconnect();
@@ -420,16 +464,24 @@ void ReadServer::grant(Connection& connection) {
 }
 
 void ReadServer::drop(Connection& connection) {
-    if (connection.granted) {
-        ++summary_.finished;
-    }
     end_handshake(connection);
+    forget(*connection.reader);
     ++connection.device.dropped;
     by_id_.erase(connection.id.get());
-    if (config_.ranks > 0) {
-        by_rank_.erase(connection.hello.rank);
-    }
     connections_.erase(connection.serial);
+}
+
+void ReadServer::forget(Reader& reader) {
+    if (reader.waiting) {
+        waiting_.erase(*reader.waiting);
+    }
+    if (reader.granted) {
+        --reading_;
+    }
+    if (reader.served) {
+        ++summary_.finished;
+    }
+    readers_.erase(reader.key);
 }
 
 void ReadServer::drop_silent_peers() {

@@ -37,6 +37,10 @@ struct ReadServerConfig {
     /// Of these, connections at a time whose first message is still awaited; further ones are
     /// refused with Refusal::server_busy and may try again. 0: as many as max_connections.
     std::uint32_t max_half_open = 0;
+    /// Readers at a time that have the descriptor and with it the permission to read; further ones
+    /// that are ready get it in the order in which they became so, each when one that has it has
+    /// gone. How long they wait is up to their own deadlines. 0: all.
+    std::uint32_t concurrency = 0;
     /// How long a peer may take from its request to its first message.
     std::chrono::milliseconds handshake_limit{10'000};
     /// Ends serve() when it becomes readable, like stop(); not owned; -1: none.
@@ -85,15 +89,19 @@ class ReadServer {
 
   private:
     struct Connection;
+    struct Reader;
     struct ServedDevice;
 
     void handle(CmEvent event);
     void request(CmEvent event);
     void refuse(CmIdHandle incoming, Refusal refusal);
     void completed(const ibv_wc& completion);
-    void grant(Connection& connection);
+    void ready(Connection& connection);
+    void grant_waiting();
+    void send_descriptor(Connection& connection);
     void drop(Connection& connection);
     void end_handshake(Connection& connection) noexcept;
+    void forget(Reader& reader);
     void drop_silent_peers();
     void drain(ServedDevice& device);
     [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;
@@ -111,10 +119,12 @@ class ReadServer {
     std::vector<std::unique_ptr<ServedDevice>> devices_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // by serial
     std::unordered_map<const rdma_cm_id*, Connection*> by_id_;
-    std::unordered_map<std::uint32_t, Connection*> by_rank_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Reader>> readers_;  // by Reader::key
     // Those whose first message is awaited; all are given the same time, so the oldest is due
     // first.
     std::list<Connection*> handshakes_;
+    std::list<Reader*> waiting_;  // for the descriptor
+    std::uint32_t reading_ = 0;   // readers that were granted it and are still there
     std::uint64_t next_serial_ = 1;
     ServeSummary summary_;
     std::function<void(const std::string&)> notice_;

@@ -271,6 +271,122 @@ TEST_F(ReadServerTest, AReaderThatHasItsDescriptorMayStayLongerThanTheHandshakeL
     EXPECT_THAT(server_->notices, IsEmpty());
 }
 
+// ---- how many at a time ----
+
+class ConcurrencyTest : public ReadServerTest {
+  protected:
+    // A reader that is ready, with or without its descriptor.
+    fakes::Id& ready_reader(std::uint32_t rank) {
+        fakes::Id& id = request(rank);
+        happen(id, RDMA_CM_EVENT_ESTABLISHED);
+        receive(id, ready());
+        return id;
+    }
+    [[nodiscard]] static bool may_read(const fakes::Id& id) {
+        return id.live && !id.qp->sent.empty();
+    }
+};
+
+TEST_F(ConcurrencyTest, OnlySoManyReadersHaveTheDescriptorAtATime) {
+    config_.concurrency = 2;
+    start();
+    const std::vector<fakes::Id*> readers{&ready_reader(3), &ready_reader(0), &ready_reader(2),
+                                          &ready_reader(1)};
+    EXPECT_TRUE(may_read(*readers[0]));
+    EXPECT_TRUE(may_read(*readers[1]));
+    EXPECT_FALSE(may_read(*readers[2]));
+    EXPECT_FALSE(may_read(*readers[3]));
+    EXPECT_EQ(summary_.connections, 2U);
+    happen(*readers[1], RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(*readers[2]));
+    EXPECT_FALSE(may_read(*readers[3]));
+    happen(*readers[2], RDMA_CM_EVENT_UNREACHABLE);
+    EXPECT_THAT(readers[3]->qp->sent, ElementsAre(descriptor()));
+    EXPECT_EQ(summary_.connections, 4U);
+    EXPECT_EQ(summary_.finished, 2U);
+}
+
+TEST_F(ConcurrencyTest, ReadersGetTheirTurnInTheOrderInWhichTheyBecameReadyNotInWhichTheyCame) {
+    config_.concurrency = 1;
+    start();
+    fakes::Id& reading = ready_reader(0);
+    fakes::Id& came_first = request(1);
+    happen(came_first, RDMA_CM_EVENT_ESTABLISHED);
+    fakes::Id& ready_first = ready_reader(2);
+    receive(came_first, ready());
+    happen(reading, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(ready_first));
+    EXPECT_FALSE(may_read(came_first));
+}
+
+TEST_F(ConcurrencyTest, AReaderThatLeavesWhileItWaitsIsPassedOver) {
+    config_.concurrency = 1;
+    start();
+    fakes::Id& reading = ready_reader(0);
+    fakes::Id& leaving = ready_reader(1);
+    fakes::Id& staying = ready_reader(2);
+    happen(leaving, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_EQ(summary_.finished, 0U);
+    EXPECT_FALSE(may_read(staying));
+    happen(reading, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(staying));
+    EXPECT_EQ(summary_.connections, 2U);
+    EXPECT_EQ(summary_.finished, 1U);
+}
+
+TEST_F(ConcurrencyTest, AReaderThatWaitsForItsTurnIsNotSilent) {
+    config_.concurrency = 1;
+    config_.handshake_limit = std::chrono::milliseconds(20);
+    start();
+    const Deadline limit = Deadline::after(config_.handshake_limit);
+    fakes::Id& reading = ready_reader(0);
+    fakes::Id& waiting = ready_reader(1);
+    while (!limit.expired()) {
+        std::this_thread::yield();
+    }
+    summary_ = server_->step();
+    EXPECT_THAT(server_->notices, IsEmpty());
+    happen(reading, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(waiting));
+}
+
+TEST_F(ConcurrencyTest, AWaitingReaderThatComesAgainReplacesItsFirstAttempt) {
+    config_.concurrency = 1;
+    start();
+    fakes::Id& reading = ready_reader(0);
+    fakes::Id& first = ready_reader(1);
+    fakes::Id& second = ready_reader(1);
+    EXPECT_FALSE(first.live);
+    happen(reading, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(second));
+    EXPECT_EQ(summary_.connections, 2U);
+}
+
+TEST_F(ConcurrencyTest, ADescriptorThatCannotBeSentLetsTheNextReaderIn) {
+    config_.concurrency = 1;
+    start();
+    fakes::Id& reading = ready_reader(0);
+    fakes::Id& failing = ready_reader(1);
+    fakes::Id& next = ready_reader(2);
+    world.fail("ibv_post_send", EIO, 2);
+    happen(reading, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_FALSE(failing.live);
+    EXPECT_TRUE(may_read(next));
+    EXPECT_EQ(summary_.connections, 2U);
+    EXPECT_EQ(summary_.finished, 1U);
+}
+
+TEST_F(ConcurrencyTest, ReadersOfNoRankTakeTurnsToo) {
+    config_.concurrency = 1;
+    config_.ranks = 0;
+    start();
+    fakes::Id& first = ready_reader(7);
+    fakes::Id& second = ready_reader(7);
+    EXPECT_FALSE(may_read(second));
+    happen(first, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(second));
+}
+
 // ---- who is refused ----
 
 TEST_F(ReadServerTest, RefusesWhatIsNoHelloOfThisProtocol) {
