@@ -133,6 +133,11 @@ int Rank::play() {
     if (serves()) {
         // Nothing to do but to wait for the root's word that every reader has reported.
         (void)comm().receive(static_cast<int>(Tag::stop_serving), {wait.deadline, &stop_.flag()});
+        if (stop_.requested()) {
+            // Whoever stops this rank likely stops them all. A reader that has not been told yet
+            // must not take the end of the server for a failure of the path.
+            std::this_thread::sleep_for(kStopGrace);
+        }
         (void)comm().send(kRootRank, static_cast<int>(Tag::server_info),
                           verify::encode(end_serving()), wait);
     } else {
