@@ -1,16 +1,19 @@
 // The pattern's loops for any processor.
 #include "verify/pattern_kernels.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 
 namespace rdma_read::verify::kernels {
 
 namespace {
 
-constexpr std::size_t kLanes = 8;
-// Words that are compared between two looks at the answer: 4 KiB.
-constexpr std::size_t kBlock = 512;
+// Words of one turn of the loops, which the compiler is to unroll.
+// Even and odd words are counted apart: in one row each addition waits for the one before it, and
+// more than two rows or longer turns need more registers than some processors have.
+constexpr std::size_t kWords = 8;
+// Turns between two looks at the answer: 4 KiB.
+constexpr std::size_t kTurns = 64;
 
 std::uint64_t load(const std::byte* at) noexcept {
     std::uint64_t word = 0;
@@ -24,50 +27,55 @@ void store(std::byte* at, std::uint64_t word) noexcept {
 }
 
 void fill(std::byte* out, std::size_t count, std::uint64_t first, std::uint64_t step) noexcept {
-    // The lanes do not wait for one another: each adds its own multiple of the step.
-    while (count >= kLanes) {
-        for (std::size_t lane = 0; lane < kLanes; ++lane) {
-            store(out + 8 * lane, first + lane * step);
+    std::uint64_t even = first;
+    std::uint64_t odd = first + step;
+    for (; count >= kWords; count -= kWords) {
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < kWords; i += 2) {
+            store(out + 8 * i, even);
+            store(out + 8 * i + 8, odd);
+            even += 2 * step;
+            odd += 2 * step;
         }
-        first += kLanes * step;
-        out += 8 * kLanes;
-        count -= kLanes;
+        out += 8 * kWords;
     }
     for (; count > 0; --count) {
-        store(out, first);
-        first += step;
+        store(out, even);
+        even += step;
         out += 8;
     }
 }
 
 bool matches(const std::byte* data, std::size_t count, std::uint64_t first,
              std::uint64_t step) noexcept {
-    while (count >= kLanes) {
-        const std::size_t block = (count < kBlock ? count : kBlock) / kLanes;
-        std::array<std::uint64_t, kLanes> differences{};
-        for (std::size_t i = 0; i < block; ++i) {
-            for (std::size_t lane = 0; lane < kLanes; ++lane) {
-                differences[lane] |= load(data + 8 * lane) ^ (first + lane * step);
+    std::uint64_t even = first;
+    std::uint64_t odd = first + step;
+    while (count >= kWords) {
+        const std::size_t turns = std::min(count / kWords, kTurns);
+        std::uint64_t even_difference = 0;
+        std::uint64_t odd_difference = 0;
+        for (std::size_t turn = 0; turn < turns; ++turn) {
+#pragma GCC unroll 4
+            for (std::size_t i = 0; i < kWords; i += 2) {
+                even_difference |= load(data + 8 * i) ^ even;
+                odd_difference |= load(data + 8 * i + 8) ^ odd;
+                even += 2 * step;
+                odd += 2 * step;
             }
-            first += kLanes * step;
-            data += 8 * kLanes;
+            data += 8 * kWords;
         }
-        count -= block * kLanes;
-        std::uint64_t any = 0;
-        for (const std::uint64_t difference : differences) {
-            any |= difference;
-        }
-        if (any != 0) {
+        count -= turns * kWords;
+        if ((even_difference | odd_difference) != 0) {
             return false;
         }
     }
-    std::uint64_t any = 0;
+    std::uint64_t difference = 0;
     for (; count > 0; --count) {
-        any |= load(data) ^ first;
-        first += step;
+        difference |= load(data) ^ even;
+        even += step;
         data += 8;
     }
-    return any == 0;
+    return difference == 0;
 }
 
 }  // namespace
