@@ -11,18 +11,19 @@
 #include <cerrno>
 #include <cstdlib>
 #include <random>
+#include <vector>
 
 namespace rdma_read::rdma {
 
 namespace {
 
-constexpr std::uint64_t kReceiveDescriptor = 1;
-constexpr std::uint64_t kSendReady = 2;
-constexpr std::size_t kReadyOffset = 128;
-constexpr std::size_t kMessageBytes = 256;
+// A queue pair's work requests before its reads are told apart by the lowest bit of their id; the
+// rest is its index.
+constexpr std::uint64_t kReceiveBit = 0;
+constexpr std::uint64_t kSendBit = 1;
 // More than any message of this protocol, so that a longer one arrives and is refused here rather
 // than failing the queue pair with a length error.
-constexpr std::size_t kReceiveBytes = kReadyOffset;
+constexpr std::size_t kReceiveBytes = 128;
 
 constexpr std::uint64_t kLongestRequest = 1ULL << 30U;
 
@@ -79,45 +80,90 @@ bool may_pass(const Error& error) noexcept {
 }  // namespace
 
 ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
-    : server_(config.server), stop_(config.stop), id_(channel_), message_memory_(kMessageBytes) {
-    id_.resolve_address(server_, nullptr, step_timeout(deadline));
-    (void)expect(RDMA_CM_EVENT_ADDR_RESOLVED, Phase::resolve, "address resolution", deadline);
-    id_.resolve_route(server_, step_timeout(deadline));
-    (void)expect(RDMA_CM_EVENT_ROUTE_RESOLVED, Phase::resolve, "route resolution", deadline);
+    : server_(config.server),
+      stop_(config.stop),
+      message_memory_(kReceiveBytes * std::max<std::size_t>(config.queue_pairs, 1) + kReadyBytes) {
+    const std::uint32_t count = std::max<std::uint32_t>(config.queue_pairs, 1);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        resolve(links_.emplace_back(channel_).id, deadline);
+    }
+    set_up(config);
+    for (std::uint32_t i = 0; i < count; ++i) {
+        Hello hello = config.hello;
+        hello.queue_pair = i;
+        connect(i, hello, deadline);
+    }
+    // Only now: who failed to connect all of them has been given no permission that it would have
+    // to give back before it tries again.
+    say_ready();
+    receive_descriptors(deadline);
 
-    ibv_context* const verbs = id_.verbs();
+    const CmId& id = links_.front().id;
+    path_.device = device_name(id.verbs());
+    path_.port_num = id.port_num();
+    const auto local = id.local_address();
+    path_.local_address = local ? local->to_string() : std::string();
+    path_.remote_address = server_.to_string();
+    path_.gid = id.gid();
+    path_.mtu = queue_pairs_.front().path_mtu();
+}
+
+void ReadClient::resolve(CmId& id, Deadline deadline) {
+    id.resolve_address(server_, nullptr, step_timeout(deadline));
+    (void)expect(RDMA_CM_EVENT_ADDR_RESOLVED, Phase::resolve, "address resolution", deadline);
+    id.resolve_route(server_, step_timeout(deadline));
+    (void)expect(RDMA_CM_EVENT_ROUTE_RESOLVED, Phase::resolve, "route resolution", deadline);
+    const ibv_context* const first = links_.front().id.verbs();
+    if (id.verbs() != first) {
+        throw Error(
+            Failure::setup, Phase::resolve,
+            fmt::format("the queue pairs to {} would be on different devices, {} and {}",
+                        server_.with_port_text(), device_name(first), device_name(id.verbs())),
+            "use one queue pair, or let one device only lead to the server: ip route get");
+    }
+}
+
+void ReadClient::set_up(const ReadClientConfig& config) {
+    const CmId& id = links_.front().id;
+    ibv_context* const verbs = id.verbs();
     ibv_device_attr device{};
     check_errno_value(ibv_query_device(verbs, &device),
                       {Phase::setup, "ibv_query_device", device_name(verbs)});
     ibv_port_attr port{};
-    check_errno_value(ibv_query_port(verbs, id_.port_num(), &port),
+    check_errno_value(ibv_query_port(verbs, id.port_num(), &port),
                       {Phase::setup, "ibv_query_port", device_name(verbs)});
     // A port that tells no limit must not make every request empty.
     max_message_ = port.max_msg_sz == 0 ? kLongestRequest
                                         : std::min<std::uint64_t>(port.max_msg_sz, kLongestRequest);
-    send_entries_ = std::clamp<std::uint32_t>(
-        config.depth, 1, static_cast<std::uint32_t>(std::max(device.max_qp_wr - 1, 1)));
-    const auto wanted_depth = static_cast<std::uint8_t>(std::min<std::uint32_t>(
+    // Beside its reads a queue pair sends one message and receives one.
+    const auto count = static_cast<int>(links_.size());
+    const int most = std::min(device.max_qp_wr - 1, device.max_cqe / count - 2);
+    send_entries_ =
+        std::clamp<std::uint32_t>(config.depth, 1, static_cast<std::uint32_t>(std::max(most, 1)));
+    depth_asked_ = static_cast<std::uint8_t>(std::min<std::uint32_t>(
         send_entries_, static_cast<std::uint32_t>(std::clamp(device.max_qp_init_rd_atom, 1, 255))));
 
     pd_ = allocate_pd(verbs);
-    cq_.emplace(verbs, static_cast<int>(send_entries_ + 2));
+    cq_.emplace(verbs, count * static_cast<int>(send_entries_ + 2));
     messages_.emplace(pd_.get(), message_memory_.bytes(), Intent::messages);
     if (!config.destination.empty()) {
         set_destination(config.destination);
     }
-    qp_.emplace(id_, pd_.get(), *cq_, send_entries_ + 1, 1);
-    // Before connecting: the server's answer must meet a posted receive.
-    qp_->post_receive(*messages_, messages_->memory().first(kReceiveBytes), kReceiveDescriptor);
+}
 
-    const auto hello = encode(config.hello);
+void ReadClient::connect(std::uint32_t index, const Hello& hello, Deadline deadline) {
+    CmId& id = links_[index].id;
+    QueuePair& qp = queue_pairs_.emplace_back(id, pd_.get(), *cq_, send_entries_ + 1, 1);
+    // Before connecting: the server's answer must meet a posted receive.
+    qp.post_receive(*messages_, incoming(index), std::uint64_t{index} << 1U | kReceiveBit);
+
+    const auto introduction = encode(hello);
     ConnectionParameters parameters;
-    parameters.initiator_depth = wanted_depth;
-    parameters.private_data = hello;
-    id_.connect(parameters, server_);
+    parameters.initiator_depth = depth_asked_;
+    parameters.private_data = introduction;
+    id.connect(parameters, server_);
     const CmEvent established =
         expect(RDMA_CM_EVENT_ESTABLISHED, Phase::connect, "the connection", deadline);
-    path_.depth_negotiated = established.initiator_depth;
     if (established.initiator_depth == 0) {
         throw Error(
             Failure::limit, Phase::connect,
@@ -126,21 +172,19 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
             "the server's device or program answers no RDMA Read; check max_qp_rd_atom with "
             "ibv_devinfo -v on the server");
     }
-    receive_descriptor(deadline);
+    path_.depth_negotiated =
+        index == 0 ? established.initiator_depth
+                   : std::min<std::uint32_t>(path_.depth_negotiated, established.initiator_depth);
+}
 
-    path_.device = device_name(verbs);
-    path_.port_num = id_.port_num();
-    const auto local = id_.local_address();
-    path_.local_address = local ? local->to_string() : std::string();
-    path_.remote_address = server_.to_string();
-    path_.gid = id_.gid();
-    path_.mtu = qp_->path_mtu();
+std::span<std::byte> ReadClient::incoming(std::uint32_t index) const {
+    return messages_->memory().subspan(index * kReceiveBytes, kReceiveBytes);
 }
 
 void ReadClient::set_destination(std::span<std::byte> memory) {
     destination_.emplace(
         pd_.get(), memory,
-        id_.is_iwarp() ? Intent::iwarp_read_destination : Intent::read_destination);
+        links_.front().id.is_iwarp() ? Intent::iwarp_read_destination : Intent::read_destination);
 }
 
 CmEvent ReadClient::expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
@@ -153,18 +197,22 @@ CmEvent ReadClient::expect(rdma_cm_event_type type, Phase phase, const std::stri
     return event;
 }
 
-void ReadClient::receive_descriptor(Deadline deadline) {
-    const auto ready = encode_ready();
-    const auto outgoing = messages_->memory().subspan(kReadyOffset, kReadyBytes);
-    std::ranges::copy(ready, outgoing.begin());
-    qp_->post_send(*messages_, outgoing, kSendReady);
+void ReadClient::say_ready() {
+    // One message serves all: it is the same, and nobody writes it after this.
+    const auto outgoing = messages_->memory().last(kReadyBytes);
+    std::ranges::copy(encode_ready(), outgoing.begin());
+    for (std::uint32_t i = 0; i < queue_pairs(); ++i) {
+        queue_pairs_[i].post_send(*messages_, outgoing, std::uint64_t{i} << 1U | kSendBit);
+    }
+}
 
+void ReadClient::receive_descriptors(Deadline deadline) {
     // The answer can be seen before the completion of what asked for it; both are needed, since the
     // send queue has room for reads only when the send is done.
-    bool sent = false;
-    std::optional<std::size_t> received;
-    std::array<ibv_wc, 2> completions{};
-    while (!sent || !received) {
+    std::uint32_t outstanding = 2 * queue_pairs();
+    std::vector<std::size_t> received(queue_pairs());
+    std::array<ibv_wc, 16> completions{};
+    while (outstanding > 0) {
         std::span<ibv_wc> done;
         switch (wait(completions, done, deadline)) {
             case WaitEnd::timeout:
@@ -196,27 +244,42 @@ void ReadClient::receive_descriptor(Deadline deadline) {
                     "the server ended or dropped this reader; look at its output",
                     static_cast<int>(completion.status));
             }
-            if (completion.wr_id == kSendReady) {
-                sent = true;
-            } else {
-                received = completion.byte_len;
+            --outstanding;
+            if ((completion.wr_id & kSendBit) == kReceiveBit) {
+                received.at(completion.wr_id >> 1U) = completion.byte_len;
             }
         }
     }
-    const auto message = messages_->memory().first(std::min<std::size_t>(*received, kReceiveBytes));
+    remote_ = descriptor_in(0, received.front());
+    for (std::uint32_t i = 1; i < queue_pairs(); ++i) {
+        if (descriptor_in(i, received.at(i)) != remote_) {
+            throw Error(Failure::protocol, Phase::descriptor,
+                        fmt::format("{} sent different descriptors for the queue pairs of one "
+                                    "reader",
+                                    server_.with_port_text()),
+                        "the server's program is faulty, or several servers share one address");
+        }
+    }
+}
+
+RemoteBuffer ReadClient::descriptor_in(std::uint32_t index, std::size_t bytes) const {
+    const auto message = incoming(index).first(std::min(bytes, kReceiveBytes));
     const auto descriptor = decode_remote_buffer(message);
     if (!descriptor) {
         throw Error(Failure::protocol, Phase::descriptor,
                     fmt::format("{} sent {} bytes that are no valid buffer descriptor",
-                                server_.with_port_text(), *received),
+                                server_.with_port_text(), bytes),
                     "the peer is another program or another version of this one");
     }
-    remote_ = *descriptor;
+    return *descriptor;
 }
 
 bool ReadClient::connection_ended() {
     while (const auto event = channel_.try_next()) {
         if (event->type != RDMA_CM_EVENT_ADDR_CHANGE) {
+            for (Link& link : links_) {
+                link.ended = link.ended || link.id.get() == event->id;
+            }
             ended_ = true;
             if (ended_by_.empty()) {
                 ended_by_ = describe(*event);
@@ -264,15 +327,18 @@ WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadli
 }
 
 void ReadClient::disconnect(Deadline deadline) noexcept {
-    if (!id_.disconnect()) {
-        return;
+    for (Link& link : links_) {
+        link.goodbye_said = link.id.disconnect();
     }
+    const auto unanswered = [](const Link& link) { return link.goodbye_said && !link.ended; };
     // The answer lets the server forget this reader in order, but nobody depends on it: towards a
     // stopped peer it never comes.
     try {
-        while (!connection_ended() && !deadline.expired()) {
+        (void)connection_ended();
+        while (std::ranges::any_of(links_, unanswered) && !deadline.expired()) {
             pollfd ready{channel_.fd(), POLLIN, 0};
             ::poll(&ready, 1, deadline.poll_timeout_ms());
+            (void)connection_ended();
         }
     } catch (const Error&) {
         return;

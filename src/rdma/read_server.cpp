@@ -127,10 +127,14 @@ struct ReadServer::ServedDevice {
     std::uint32_t dropped = 0;
 };
 
-// One rank, which is one reader to the outside.
+// One rank with all its connections, which are one reader to the outside.
 struct ReadServer::Reader {
-    std::uint64_t key = 0;
-    Connection* connection = nullptr;
+    Reader(std::uint64_t number, std::uint32_t queue_pairs)
+        : key(number), connections(queue_pairs) {}
+
+    std::uint64_t key;
+    std::vector<Connection*> connections;  // by Hello::queue_pair; null: not there
+    std::uint32_t open = 0;
     // Counts among those that may read at a time.
     bool granted = false;
     // Was sent a descriptor.
@@ -181,6 +185,7 @@ ReadServer::ReadServer(const ReadServerConfig& config, std::span<std::byte> expo
     if (!stop_event_) {
         throw_system_error({Phase::setup, "eventfd", ""}, -1);
     }
+    config_.queue_pairs_per_rank = std::max<std::uint32_t>(config.queue_pairs_per_rank, 1);
     if (listener_.verbs() != nullptr) {
         port_ = query_port(listener_.verbs(), listener_.port_num());
         port_->address = config.address.with_port(0);
@@ -301,73 +306,76 @@ void ReadServer::request(CmEvent event) {
         refuse(std::move(event.incoming), decoded.refusal);
         return;
     }
-    const Hello& hello = *decoded.hello;
-    if (!same_run(hello.run, config_.run)) {
-        refuse(std::move(event.incoming), Refusal::other_run);
+    ServedDevice* const device = find_device(event.incoming->verbs);
+    if (const auto objection = objection_to(*decoded.hello, device)) {
+        refuse(std::move(event.incoming), *objection);
         return;
     }
-    ServedDevice* const device = find_device(event.incoming->verbs);
+    accept(std::move(event), *decoded.hello, *device);
+}
+
+std::optional<Refusal> ReadServer::objection_to(const Hello& hello, ServedDevice* device) {
+    if (!same_run(hello.run, config_.run)) {
+        return Refusal::other_run;
+    }
+    if (config_.ranks > 0 && hello.rank >= config_.ranks) {
+        return Refusal::rank_out_of_range;
+    }
+    if (hello.queue_pair >= config_.queue_pairs_per_rank) {
+        return Refusal::queue_pair_out_of_range;
+    }
     if (device == nullptr) {
-        refuse(std::move(event.incoming), Refusal::server_full);
-        return;
+        return Refusal::server_full;
     }
     if (device->dropped >= kDroppedBetweenLooks) {
         // In a storm of connections that come and go there is no other look before the queue is
         // full of what they left.
         drain(*device);
     }
-    if (config_.ranks > 0) {
-        if (hello.rank >= config_.ranks) {
-            refuse(std::move(event.incoming), Refusal::rank_out_of_range);
-            return;
+    const auto known = config_.ranks > 0 ? readers_.find(hello.rank) : readers_.end();
+    if (known != readers_.end()) {
+        Connection* const first = known->second->connections[hello.queue_pair];
+        if (first != nullptr && first->described) {
+            return Refusal::rank_already_connected;
         }
-        if (const auto known = readers_.find(hello.rank); known != readers_.end()) {
-            Connection& first = *known->second->connection;
-            if (first.described) {
-                refuse(std::move(event.incoming), Refusal::rank_already_connected);
-                return;
-            }
+        if (first != nullptr) {
             // A reader that gave up on its first attempt comes back before that attempt is over.
-            drop(first);
+            drop(*first);
         }
     }
     if (device->free_slots.empty()) {
-        refuse(std::move(event.incoming), Refusal::server_full);
-        return;
+        return Refusal::server_full;
     }
     if (config_.max_half_open > 0 && handshakes_.size() >= config_.max_half_open) {
-        refuse(std::move(event.incoming), Refusal::server_busy);
-        return;
+        return Refusal::server_busy;
     }
+    return std::nullopt;
+}
+
+void ReadServer::accept(CmEvent event, const Hello& hello, ServedDevice& device) {
     const std::uint64_t serial = next_serial_++;
-    auto owned = std::make_unique<Connection>(std::move(event.incoming), serial, hello, *device,
+    auto owned = std::make_unique<Connection>(std::move(event.incoming), serial, hello, device,
                                               Deadline::after(config_.handshake_limit));
     Connection& connection = *owned;
     try {
-        connection.qp.emplace(connection.id, device->pd.get(), device->cq, 1, 1);
-        connection.qp->post_receive(device->messages, device->incoming(connection.slot),
+        connection.qp.emplace(connection.id, device.pd.get(), device.cq, 1, 1);
+        connection.qp->post_receive(device.messages, device.incoming(connection.slot),
                                     serial << 1U | kReceiveBit);
         ConnectionParameters parameters;
         parameters.responder_resources =
-            std::min(event.responder_resources, device->limits.responder_resources);
+            std::min(event.responder_resources, device.limits.responder_resources);
         connection.id.accept(parameters);
     } catch (const Error& error) {
         // One reader's failure must not end the service for the others.
         connection.id.reject(encode(Refusal::server_error));
         ++summary_.refused;
-        ++device->dropped;
+        ++device.dropped;
         notice(fmt::format("reader of rank {}: {}", hello.rank, error.what()));
         return;
     }
     connections_.emplace(serial, std::move(owned));
     by_id_.emplace(connection.id.get(), &connection);
-    // Where ranks are not told apart, each connection is a reader of its own.
-    const std::uint64_t key = config_.ranks > 0 ? hello.rank : serial;
-    auto& reader = readers_[key];
-    reader = std::make_unique<Reader>();
-    reader->key = key;
-    reader->connection = &connection;
-    connection.reader = reader.get();
+    join_reader(connection);
     connection.handshake = handshakes_.insert(handshakes_.end(), &connection);
 }
 
@@ -426,7 +434,9 @@ void ReadServer::ready(Connection& connection) {
     }
     end_handshake(connection);
     Reader& reader = *connection.reader;
-    if (!reader.waiting) {
+    if (reader.granted) {
+        send_descriptor(connection);
+    } else if (!reader.waiting) {
         reader.waiting = waiting_.insert(waiting_.end(), &reader);
     }
 }
@@ -438,7 +448,18 @@ void ReadServer::grant_waiting() {
         reader.waiting.reset();
         reader.granted = true;
         ++reading_;
-        send_descriptor(*reader.connection);
+        // A connection that is dropped on the way can be the reader's last.
+        const std::uint64_t key = reader.key;
+        for (std::uint32_t i = 0; i < config_.queue_pairs_per_rank; ++i) {
+            const auto found = readers_.find(key);
+            if (found == readers_.end()) {
+                break;
+            }
+            Connection* const connection = found->second->connections[i];
+            if (connection != nullptr && connection->is_ready()) {
+                send_descriptor(*connection);
+            }
+        }
     }
 }
 
@@ -465,13 +486,30 @@ void ReadServer::send_descriptor(Connection& connection) {
 
 void ReadServer::drop(Connection& connection) {
     end_handshake(connection);
-    forget(*connection.reader);
+    leave_reader(connection);
     ++connection.device.dropped;
     by_id_.erase(connection.id.get());
     connections_.erase(connection.serial);
 }
 
-void ReadServer::forget(Reader& reader) {
+void ReadServer::join_reader(Connection& connection) {
+    const Hello& hello = connection.hello;
+    const std::uint64_t key = config_.ranks > 0 ? hello.rank : connection.serial;
+    auto& reader = readers_[key];
+    if (!reader) {
+        reader = std::make_unique<Reader>(key, config_.queue_pairs_per_rank);
+    }
+    reader->connections[hello.queue_pair] = &connection;
+    ++reader->open;
+    connection.reader = reader.get();
+}
+
+void ReadServer::leave_reader(Connection& connection) {
+    Reader& reader = *connection.reader;
+    reader.connections[connection.hello.queue_pair] = nullptr;
+    if (--reader.open > 0) {
+        return;
+    }
     if (reader.waiting) {
         waiting_.erase(*reader.waiting);
     }

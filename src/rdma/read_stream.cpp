@@ -32,12 +32,43 @@ std::string hint_for(ibv_wc_status status) {
 
 }  // namespace
 
+// What a run is at.
+struct ReadStream::Run {
+    ReadSink& sink;
+    const StreamPlan& plan;
+    StreamSummary& summary;
+    std::uint64_t begun = 0;
+    bool time_left = true;
+
+    [[nodiscard]] bool wants_more() const noexcept {
+        // However short the time, there is a first read.
+        return (plan.reads == 0 || begun < plan.reads) && (begun == 0 || time_left);
+    }
+};
+
+// What is the same in every request of a list is written once.
+ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
+    : qp(client.queue_pair(queue_pair)),
+      requests(client.send_entries()),
+      elements(client.send_entries()) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        ibv_send_wr& request = requests[i];
+        request.sg_list = &elements[i];
+        request.num_sge = 1;
+        request.opcode = IBV_WR_RDMA_READ;
+        request.send_flags = IBV_SEND_SIGNALED;
+        request.wr.rdma.rkey = client.remote().rkey;
+    }
+}
+
 ReadStream::ReadStream(ReadClient& client)
     : client_(client),
-      slots_(client.send_entries()),
-      requests_(client.send_entries()),
-      elements_(client.send_entries()),
-      completions_(client.send_entries()) {
+      slots_(std::size_t{client.send_entries()} * client.queue_pairs()),
+      completions_(slots_.size()) {
+    lanes_.reserve(client.queue_pairs());
+    for (std::uint32_t i = 0; i < client.queue_pairs(); ++i) {
+        lanes_.emplace_back(client, i);
+    }
     free_slots_.reserve(slots_.size());
 }
 
@@ -98,6 +129,105 @@ ReadFailure ReadStream::stopped_failure() const {
             fmt::format("stopped while reading from {}", client_.path().remote_address), ""};
 }
 
+ReadStream::Lane* ReadStream::emptiest_lane() noexcept {
+    const auto found = std::ranges::min_element(
+        lanes_, {}, [](const Lane& lane) { return lane.in_flight + lane.listed; });
+    return found->has_room() ? &*found : nullptr;
+}
+
+void ReadStream::list_requests_of(std::uint32_t index) noexcept {
+    Slot& slot = slots_[index];
+    Lane& lane = lanes_[slot.lane];
+    const std::span<std::byte> destination = slot.request.destination;
+    do {
+        const std::uint64_t length =
+            std::min<std::uint64_t>(destination.size() - slot.posted_bytes, client_.max_message());
+        ibv_sge& element = lane.elements[lane.listed];
+        element.addr = reinterpret_cast<std::uintptr_t>(destination.data()) + slot.posted_bytes;
+        element.length = static_cast<std::uint32_t>(length);
+        element.lkey = client_.destination().lkey();
+        ibv_send_wr& request = lane.requests[lane.listed];
+        request.wr_id = index;
+        request.next = nullptr;
+        request.wr.rdma.remote_addr =
+            client_.remote().address + slot.request.remote_offset + slot.posted_bytes;
+        if (lane.listed > 0) {
+            lane.requests[lane.listed - 1].next = &request;
+        }
+        ++lane.listed;
+        ++slot.requests_in_flight;
+        slot.posted_bytes += length;
+    } while (slot.posted_bytes < destination.size() && lane.has_room());
+    lane.unfinished = slot.posted_bytes < destination.size() ? std::optional(index) : std::nullopt;
+}
+
+std::optional<ReadFailure> ReadStream::list_reads(Run& run) {
+    for (Lane& lane : lanes_) {
+        if (lane.unfinished && lane.has_room()) {
+            list_requests_of(*lane.unfinished);
+        }
+    }
+    while (!free_slots_.empty() && run.wants_more()) {
+        // A lane with room has nothing unfinished: that would have filled it.
+        const Lane* const lane = emptiest_lane();
+        if (lane == nullptr) {
+            break;
+        }
+        const std::uint32_t index = free_slots_.back();
+        free_slots_.pop_back();
+        Slot& slot = slots_[index];
+        slot = Slot{run.sink.next(index), 0, 0, static_cast<std::uint32_t>(lane - lanes_.data())};
+        if (auto failure = check_range(slot.request)) {
+            return failure;
+        }
+        ++run.begun;
+        list_requests_of(index);
+    }
+    return std::nullopt;
+}
+
+std::optional<ReadFailure> ReadStream::post_lists() {
+    for (Lane& lane : lanes_) {
+        if (lane.listed == 0) {
+            continue;
+        }
+        // Counted also when the post fails: those before the one that failed are in flight.
+        lane.in_flight += lane.listed;
+        in_flight_ += lane.listed;
+        lane.listed = 0;
+        if (const int result = lane.qp.post_list(lane.requests.data()); result != 0) {
+            return ReadFailure{
+                Failure::read, fmt::format("ibv_post_send: {}", errno_text(result)),
+                "the connection may have ended; look at the server's output and dmesg"};
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<ReadFailure> ReadStream::refill(Run& run) {
+    if (auto failure = list_reads(run)) {
+        return failure;
+    }
+    return post_lists();
+}
+
+std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) {
+    if (completion.status != IBV_WC_SUCCESS) {
+        return completion_failure(completion);
+    }
+    const auto index = static_cast<std::uint32_t>(completion.wr_id);
+    Slot& slot = slots_[index];
+    --in_flight_;
+    --lanes_[slot.lane].in_flight;
+    --slot.requests_in_flight;
+    if (slot.requests_in_flight == 0 && slot.posted_bytes == slot.request.destination.size()) {
+        run.sink.finished(index);
+        free_slots_.push_back(index);
+        ++run.summary.reads;
+    }
+    return std::nullopt;
+}
+
 StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
     StreamSummary summary;
     if (in_flight_ > 0) {
@@ -106,112 +236,47 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
             Failure::read, "reads of an earlier, failed run are still in flight", "connect again"};
         return summary;
     }
-    const auto capacity = static_cast<std::uint32_t>(requests_.size());
-    const std::uint32_t slot_count = std::clamp<std::uint32_t>(plan.slots, 1, capacity);
+    const auto capacity = static_cast<std::uint32_t>(slots_.size());
     free_slots_.clear();
-    for (std::uint32_t slot = slot_count; slot > 0; --slot) {
+    for (std::uint32_t slot = std::clamp<std::uint32_t>(plan.slots, 1, capacity); slot > 0;
+         --slot) {
         free_slots_.push_back(slot - 1);
     }
-    std::uint64_t begun = 0;
-    constexpr std::uint32_t kNone = ~0U;
-    std::uint32_t being_posted = kNone;
+    for (Lane& lane : lanes_) {
+        lane.listed = 0;
+        lane.unfinished.reset();
+    }
 
-    const auto wants_more = [&] {
-        // However short the time, there is a first read.
-        return (plan.reads == 0 || begun < plan.reads)
-               && (begun == 0 || !plan.until || !plan.until->expired());
-    };
-
+    Run run{sink, plan, summary};
     const auto started = Deadline::Clock::now();
     auto last_completion = started;
     for (;;) {
+        // Checking takes time too.
+        run.time_left = !plan.until || !plan.until->expired();
         // Reads that complete all the time never let a wait see its deadline or a request to stop.
         const bool late = last_completion >= deadline.at();
-        if ((late || client_.stop_requested())
-            && (in_flight_ > 0 || being_posted != kNone || wants_more())) {
+        if ((late || client_.stop_requested()) && (in_flight_ > 0 || run.wants_more())) {
             summary.failure = late ? timeout_failure() : stopped_failure();
             return summary;
         }
-        // One list of all that fits: one doorbell for many reads.
-        std::uint32_t listed = 0;
-        while (in_flight_ + listed < capacity) {
-            if (being_posted == kNone) {
-                if (free_slots_.empty() || !wants_more()) {
-                    break;
-                }
-                being_posted = free_slots_.back();
-                free_slots_.pop_back();
-                Slot& slot = slots_[being_posted];
-                slot = Slot{sink.next(being_posted), 0, 0};
-                summary.failure = check_range(slot.request);
-                if (summary.failure) {
-                    return summary;
-                }
-                ++begun;
-            }
-            Slot& slot = slots_[being_posted];
-            const std::uint64_t length = std::min<std::uint64_t>(
-                slot.request.destination.size() - slot.posted_bytes, client_.max_message());
-            ibv_sge& element = elements_[listed];
-            element.addr = reinterpret_cast<std::uintptr_t>(slot.request.destination.data())
-                           + slot.posted_bytes;
-            element.length = static_cast<std::uint32_t>(length);
-            element.lkey = client_.destination().lkey();
-            ibv_send_wr& request = requests_[listed];
-            request = {};
-            request.wr_id = being_posted;
-            request.sg_list = &element;
-            request.num_sge = 1;
-            request.opcode = IBV_WR_RDMA_READ;
-            request.send_flags = IBV_SEND_SIGNALED;
-            request.wr.rdma.remote_addr =
-                client_.remote().address + slot.request.remote_offset + slot.posted_bytes;
-            request.wr.rdma.rkey = client_.remote().rkey;
-            if (listed > 0) {
-                requests_[listed - 1].next = &request;
-            }
-            slot.posted_bytes += length;
-            ++slot.requests_in_flight;
-            ++listed;
-            if (slot.posted_bytes == slot.request.destination.size()) {
-                being_posted = kNone;
-            }
-        }
-        if (listed > 0) {
-            // Counted also when the post fails: those before the one that failed are in flight.
-            in_flight_ += listed;
-            if (const int result = client_.queue_pair().post_list(requests_.data()); result != 0) {
-                summary.failure = ReadFailure{
-                    Failure::read, fmt::format("ibv_post_send: {}", errno_text(result)),
-                    "the connection may have ended; look at the server's output and dmesg"};
-                return summary;
-            }
+        summary.failure = refill(run);
+        if (summary.failure) {
+            return summary;
         }
         if (in_flight_ == 0) {
             break;
         }
-
         std::span<ibv_wc> done;
         summary.failure = await_completions(done, deadline);
-        if (summary.failure) {
-            return summary;
-        }
         last_completion = Deadline::Clock::now();
         for (const ibv_wc& completion : done) {
-            if (completion.status != IBV_WC_SUCCESS) {
-                summary.failure = completion_failure(completion);
-                return summary;
+            if (summary.failure) {
+                break;
             }
-            const auto index = static_cast<std::uint32_t>(completion.wr_id);
-            Slot& slot = slots_[index];
-            --in_flight_;
-            --slot.requests_in_flight;
-            if (slot.requests_in_flight == 0
-                && slot.posted_bytes == slot.request.destination.size()) {
-                sink.finished(index);
-                free_slots_.push_back(index);
-                ++summary.reads;
-            }
+            summary.failure = take(run, completion);
+        }
+        if (summary.failure) {
+            return summary;
         }
     }
     summary.duration = last_completion - started;

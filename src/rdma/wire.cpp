@@ -86,6 +86,8 @@ std::string_view to_string(Refusal refusal) noexcept {
             return "the server failed to set the connection up";
         case Refusal::server_busy:
             return "the server is busy with the first messages of too many readers";
+        case Refusal::queue_pair_out_of_range:
+            return "the reader has more queue pairs than the server allows";
     }
     return "unknown reason";
 }
@@ -98,6 +100,7 @@ std::array<std::byte, kHelloBytes> encode(const Hello& hello) noexcept {
         writer.put(byte);
     }
     writer.put(hello.rank);
+    writer.put(hello.queue_pair);
     return bytes;
 }
 
@@ -143,6 +146,7 @@ HelloOrRefusal decode_hello(std::span<const std::byte> bytes) noexcept {
         byte = reader.take<std::uint8_t>();
     }
     hello.rank = reader.take<std::uint32_t>();
+    hello.queue_pair = reader.take<std::uint32_t>();
     return {hello, {}};
 }
 
@@ -161,7 +165,7 @@ std::optional<Refusal> decode_refusal(std::span<const std::byte> bytes) noexcept
     }
     const auto reason = reader.take<std::uint16_t>();
     if (reason < static_cast<std::uint16_t>(Refusal::not_this_protocol)
-        || reason > static_cast<std::uint16_t>(Refusal::server_busy)) {
+        || reason > static_cast<std::uint16_t>(Refusal::queue_pair_out_of_range)) {
         return std::nullopt;
     }
     return static_cast<Refusal>(reason);

@@ -1,4 +1,4 @@
-// The reading side of one connection: connects, gets the descriptor, waits for completions, leaves.
+// The reading side: connects, gets the descriptor, waits for completions, leaves.
 #pragma once
 
 #include "rdma_read/rdma/buffer.hpp"
@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,8 +25,11 @@ namespace rdma_read::rdma {
 /// What a reader asks for.
 struct ReadClientConfig {
     Address server;
+    /// Its queue pair index is the client's own affair.
     Hello hello;
-    /// Reads in flight that are wanted, at least 1; clamped to what the device can.
+    /// Queue pairs, at least 1, each on a connection of its own. The server must allow as many.
+    std::uint32_t queue_pairs = 1;
+    /// Reads in flight that are wanted on each of them, at least 1; clamped to what the device can.
     std::uint32_t depth = 1;
     /// Where reads land; must outlive the client. Empty: set_destination() follows.
     std::span<std::byte> destination;
@@ -33,7 +37,8 @@ struct ReadClientConfig {
     StopRequest stop;
 };
 
-/// The path that a connection takes, as the connection manager and the device tell it.
+/// The path that the connections of a reader take, as the connection manager and the device tell
+/// it.
 struct ConnectionPath {
     std::string device;
     std::uint8_t port_num = 0;
@@ -41,14 +46,15 @@ struct ConnectionPath {
     std::string remote_address;
     std::string gid;
     std::uint32_t mtu = 0;               ///< bytes, 0 if not known
-    std::uint32_t depth_negotiated = 0;  ///< reads that may be in flight on the wire
+    std::uint32_t depth_negotiated = 0;  ///< reads that may be on the wire, on each queue pair
 };
 
 /// Why a wait for completions ended without one.
 enum class WaitEnd { completions, disconnected, timeout, stopped };
 
-/// One connection to a ReadServer. Constructed connected and in possession of the descriptor, or
-/// not at all. Only the thread that built it may use it.
+/// A reader at a ReadServer: one or several queue pairs with one completion queue, one protection
+/// domain and one destination. Constructed connected and in possession of the descriptor, or not at
+/// all. Only the thread that built it may use it.
 class ReadClient {
   public:
     /// One attempt. Throws Error with the phase it failed in; the destructors of what was built so
@@ -63,12 +69,18 @@ class ReadClient {
     /// The permission that the server gave; checked to be well-formed.
     [[nodiscard]] const RemoteBuffer& remote() const noexcept { return remote_; }
     [[nodiscard]] const ConnectionPath& path() const noexcept { return path_; }
-    /// Work requests that fit the send queue.
+    /// Work requests that fit the send queue of each queue pair.
     [[nodiscard]] std::uint32_t send_entries() const noexcept { return send_entries_; }
     /// The longest single work request: the port's limit, at most 1 GiB.
     [[nodiscard]] std::uint64_t max_message() const noexcept { return max_message_; }
     [[nodiscard]] const MemoryRegion& destination() const noexcept { return *destination_; }
-    [[nodiscard]] QueuePair& queue_pair() noexcept { return *qp_; }
+    [[nodiscard]] std::uint32_t queue_pairs() const noexcept {
+        return static_cast<std::uint32_t>(queue_pairs_.size());
+    }
+    /// `index` is less than queue_pairs().
+    [[nodiscard]] QueuePair& queue_pair(std::uint32_t index) noexcept {
+        return queue_pairs_[index];
+    }
     [[nodiscard]] CompletionQueue& completion_queue() noexcept { return *cq_; }
 
     /// Registers where reads land, once, for who learns only from the descriptor how much there is
@@ -77,48 +89,62 @@ class ReadClient {
 
     /// Takes finished work requests without waiting. Throws Error.
     [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into) { return cq_->poll(into); }
-    /// Sleeps until there are completions (then `done` holds them), the connection ends, the
-    /// deadline passes, or somebody asks to stop. Watches completion queue and event channel alike:
-    /// when a peer dies, some devices deliver only DISCONNECTED and never a completion. Throws
-    /// Error.
+    /// Sleeps until there are completions (then `done` holds them), any of the connections ends,
+    /// the deadline passes, or somebody asks to stop. Watches completion queue and event channel
+    /// alike: when a peer dies, some devices deliver only DISCONNECTED and never a completion.
+    /// Throws Error.
     [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
-    /// Whether the connection has ended, as far as this side knows by now; never waits. Throws
-    /// Error.
+    /// Whether any of the connections has ended, as far as this side knows by now; never waits.
+    /// Throws Error.
     [[nodiscard]] bool ended() { return connection_ended(); }
 
     /// Whether somebody asked this client to stop.
     [[nodiscard]] bool stop_requested() const noexcept { return stop_.made(); }
 
-    /// Says goodbye, and waits for the answer no longer than the deadline.
+    /// Says goodbye, and waits for the answers no longer than the deadline.
     void disconnect(Deadline deadline) noexcept;
 
   private:
+    struct Link {
+        explicit Link(const EventChannel& channel) : id(channel) {}
+        CmId id;
+        bool goodbye_said = false;
+        bool ended = false;
+    };
+
+    void resolve(CmId& id, Deadline deadline);
+    void set_up(const ReadClientConfig& config);
+    void connect(std::uint32_t index, const Hello& hello, Deadline deadline);
     CmEvent expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
                    Deadline deadline);
-    void receive_descriptor(Deadline deadline);
+    void say_ready();
+    void receive_descriptors(Deadline deadline);
+    [[nodiscard]] RemoteBuffer descriptor_in(std::uint32_t index, std::size_t bytes) const;
+    [[nodiscard]] std::span<std::byte> incoming(std::uint32_t index) const;
     [[nodiscard]] bool connection_ended();
 
     // In the order of construction: each needs those before it, and is destroyed before them.
     Address server_;
     StopRequest stop_;
     EventChannel channel_;
-    CmId id_;
+    std::deque<Link> links_;
     PdHandle pd_;
     std::optional<CompletionQueue> cq_;
     Buffer message_memory_;
     std::optional<MemoryRegion> messages_;
     std::optional<MemoryRegion> destination_;
-    std::optional<QueuePair> qp_;
+    std::deque<QueuePair> queue_pairs_;  // in the order of their links
     RemoteBuffer remote_;
     ConnectionPath path_;
     std::uint32_t send_entries_ = 1;
+    std::uint8_t depth_asked_ = 1;
     std::uint64_t max_message_ = 0;
     bool ended_ = false;
     std::string ended_by_;
 };
 
-/// A connection, and what it took to get it.
+/// A connected reader, and what it took to get there.
 struct Connected {
     std::unique_ptr<ReadClient> client;
     std::uint32_t attempts = 0;

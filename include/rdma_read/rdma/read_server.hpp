@@ -29,8 +29,11 @@ struct ReadServerConfig {
     /// Only readers that know it are let in.
     RunId run{};
     /// Ranks run from 0 to ranks - 1, each connected once at a time; 0 lets any rank in, any number
-    /// of times.
+    /// of times, and takes each connection for a reader of its own.
     std::uint32_t ranks = 0;
+    /// Connections that one rank may have, numbered by Hello::queue_pair from 0 and each there once
+    /// at a time; together they are one reader. At least 1.
+    std::uint32_t queue_pairs_per_rank = 1;
     /// Connections at a time and device; further ones are refused with Refusal::server_full. A
     /// device whose completion queues are too short for so many takes fewer.
     std::uint32_t max_connections = 1024;
@@ -50,7 +53,7 @@ struct ReadServerConfig {
 /// What happened while a server served.
 struct ServeSummary {
     std::uint64_t connections = 0;  ///< readers that were given the descriptor
-    std::uint64_t finished = 0;     ///< of these, connections that have ended
+    std::uint64_t finished = 0;     ///< of these, readers whose connections have all ended
     std::uint64_t refused = 0;      ///< requests turned away
     double seconds = 0;             ///< wall time in serve()
     double cpu_seconds = 0;         ///< CPU time of the serving thread in serve()
@@ -94,6 +97,8 @@ class ReadServer {
 
     void handle(CmEvent event);
     void request(CmEvent event);
+    [[nodiscard]] std::optional<Refusal> objection_to(const Hello& hello, ServedDevice* device);
+    void accept(CmEvent event, const Hello& hello, ServedDevice& device);
     void refuse(CmIdHandle incoming, Refusal refusal);
     void completed(const ibv_wc& completion);
     void ready(Connection& connection);
@@ -101,7 +106,8 @@ class ReadServer {
     void send_descriptor(Connection& connection);
     void drop(Connection& connection);
     void end_handshake(Connection& connection) noexcept;
-    void forget(Reader& reader);
+    void join_reader(Connection& connection);
+    void leave_reader(Connection& connection);
     void drop_silent_peers();
     void drain(ServedDevice& device);
     [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;

@@ -51,14 +51,18 @@ struct StreamSummary {
 
 /// When a stream is done.
 struct StreamPlan {
-    std::uint32_t slots = 1;  ///< reads in flight, at least 1
+    /// Reads in flight over all queue pairs, at least 1. They are spread evenly; what does not fit
+    /// the client's send queues is left out.
+    std::uint32_t slots = 1;
     std::uint64_t reads = 0;  ///< how many in all; 0: as many as `until` allows
-    /// No read but the first is begun after this; those in flight are awaited.
+    /// No read but the first is begun after this, as far as the clock told before the list that it
+    /// is posted in; those in flight are awaited.
     std::optional<Deadline> until;
 };
 
-/// Streams reads over one connected client. Reads longer than the device's longest message are made
-/// of several work requests. Allocates in the constructor only. One thread at a time.
+/// Streams reads over all queue pairs of one connected client; what is begun together is posted as
+/// one list on each. Reads longer than the device's longest message are made of several work
+/// requests on one queue pair. Allocates in the constructor only. One thread at a time.
 class ReadStream {
   public:
     explicit ReadStream(ReadClient& client);
@@ -77,7 +81,24 @@ class ReadStream {
         ReadRequest request;
         std::uint64_t posted_bytes = 0;
         std::uint32_t requests_in_flight = 0;
+        std::uint32_t lane = 0;
     };
+    // One queue pair with the list that is being made for it.
+    struct Lane {
+        Lane(ReadClient& client, std::uint32_t queue_pair);
+        [[nodiscard]] bool has_room() const noexcept {
+            return in_flight + listed < requests.size();
+        }
+
+        QueuePair& qp;
+        std::vector<ibv_send_wr> requests;
+        std::vector<ibv_sge> elements;
+        std::uint32_t listed = 0;
+        std::uint32_t in_flight = 0;
+        // The slot whose read does not fit the list as a whole.
+        std::optional<std::uint32_t> unfinished;
+    };
+    struct Run;
 
     [[nodiscard]] std::optional<ReadFailure> check_range(const ReadRequest& request) const;
     [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
@@ -85,14 +106,19 @@ class ReadStream {
     [[nodiscard]] ReadFailure stopped_failure() const;
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
                                                                Deadline deadline);
+    [[nodiscard]] Lane* emptiest_lane() noexcept;
+    void list_requests_of(std::uint32_t slot) noexcept;
+    [[nodiscard]] std::optional<ReadFailure> list_reads(Run& run);
+    [[nodiscard]] std::optional<ReadFailure> post_lists();
+    [[nodiscard]] std::optional<ReadFailure> refill(Run& run);
+    [[nodiscard]] std::optional<ReadFailure> take(Run& run, const ibv_wc& completion);
 
     ReadClient& client_;
+    std::vector<Lane> lanes_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_slots_;
-    std::vector<ibv_send_wr> requests_;
-    std::vector<ibv_sge> elements_;
     std::vector<ibv_wc> completions_;
-    std::uint32_t in_flight_ = 0;
+    std::uint32_t in_flight_ = 0;  // work requests on all lanes
 };
 
 }  // namespace rdma_read::rdma

@@ -14,12 +14,13 @@ namespace rdma_read::rdma {
 using RunId = std::array<std::uint8_t, 16>;
 
 /// Two programs talk only if this is the same.
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 /// The reader's introduction, in the private data of its connection request.
 struct Hello {
     RunId run{};
     std::uint32_t rank = 0;
+    std::uint32_t queue_pair = 0;  ///< index among those of this reader
     friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -32,7 +33,8 @@ enum class Refusal : std::uint16_t {
     rank_already_connected = 5,
     server_full = 6,
     server_error = 7,
-    server_busy = 8
+    server_busy = 8,
+    queue_pair_out_of_range = 9
 };
 
 [[nodiscard]] std::string_view to_string(Refusal refusal) noexcept;
@@ -45,7 +47,7 @@ struct RemoteBuffer {
     friend bool operator==(const RemoteBuffer&, const RemoteBuffer&) = default;
 };
 
-inline constexpr std::size_t kHelloBytes = 28;
+inline constexpr std::size_t kHelloBytes = 32;
 inline constexpr std::size_t kRefusalBytes = 10;
 inline constexpr std::size_t kReadyBytes = 8;
 inline constexpr std::size_t kRemoteBufferBytes = 28;

@@ -58,7 +58,7 @@ TEST_F(ReadClientTest, KnowsTheDescriptorAndThePathOnceItIsConnected) {
 TEST_F(ReadClientTest, IntroducesItselfAndThenSaysReady) {
     const auto client = connect();
     EXPECT_EQ(asked().private_data, fakes::hello_of(3));
-    EXPECT_EQ(asked().private_data.size(), 28U);
+    EXPECT_EQ(asked().private_data.size(), 32U);
     ASSERT_EQ(qp().sent.size(), 1U);
     EXPECT_EQ(qp().sent.front(), bytes_of(encode_ready()));
 }
@@ -147,7 +147,10 @@ TEST_F(ReadClientTest, ReleasesInTheOrderThatTheManualsAskFor) {
     EXPECT_THAT(world.held(), IsEmpty());
 }
 
-TEST(ReadClientFailures, EveryCallThatFailsIsNamedAndEverythingIsReleased) {
+class ReadClientFailures : public testing::TestWithParam<std::uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(QueuePairs, ReadClientFailures, testing::Values(1U, 2U));
+
+TEST_P(ReadClientFailures, EveryCallThatFailsIsNamedAndEverythingIsReleased) {
     // What a connection is not given up for: it only tells the MTU.
     const std::set<std::string> forgiven{"ibv_query_qp"};
     std::vector<std::string> calls;
@@ -161,6 +164,7 @@ TEST(ReadClientFailures, EveryCallThatFailsIsNamedAndEverythingIsReleased) {
         ReadClientConfig config;
         config.server = fakes::address_of("10.0.0.2", 7471);
         config.destination = destination;
+        config.queue_pairs = GetParam();
         if (failing == 0) {
             const ReadClient client(config, far());
             calls = world.attempted();
@@ -249,7 +253,7 @@ TEST_F(ReadClientTest, ARejectionWithoutAWordOfOursIsToldByItsStatus) {
 }
 
 TEST_F(ReadClientTest, ARejectionWithAReasonOfOursIsToldInWordsAlsoPadded) {
-    for (std::uint16_t reason = 1; reason <= 8; ++reason) {
+    for (std::uint16_t reason = 1; reason <= 9; ++reason) {
         const auto refusal = static_cast<Refusal>(reason);
         for (const std::size_t size : {kRefusalBytes, std::size_t{148}}) {
             auto data = bytes_of(encode(refusal));
@@ -348,6 +352,167 @@ TEST_F(ReadClientTest, TheDescriptorMayBeSeenBeforeTheSendThatAskedForIt) {
         std::swap(poster.cq->pending[0], poster.cq->pending[1]);
     });
     EXPECT_EQ(connect()->remote().rkey, 5U);
+}
+
+// ---- several queue pairs ----
+
+class QueuePairsClientTest : public ReadClientTest {
+  protected:
+    [[nodiscard]] ReadClientConfig config_of(std::uint32_t queue_pairs) {
+        ReadClientConfig made = config();
+        made.queue_pairs = queue_pairs;
+        return made;
+    }
+    [[nodiscard]] std::unique_ptr<ReadClient> connect_with(std::uint32_t queue_pairs) {
+        return std::make_unique<ReadClient>(config_of(queue_pairs), far());
+    }
+    [[nodiscard]] std::optional<Error> failure_with(std::uint32_t queue_pairs) {
+        const auto error =
+            error_of([&] { const ReadClient client(config_of(queue_pairs), far()); });
+        expect_clean();
+        return error;
+    }
+};
+
+TEST_F(QueuePairsClientTest, ShareDomainQueueAndDestinationAndIntroduceThemselvesByIndex) {
+    const auto client = connect_with(3);
+    EXPECT_EQ(client->queue_pairs(), 3U);
+    const auto ids = world.all<fakes::Id>();
+    const auto qps = world.all<fakes::Qp>();
+    ASSERT_EQ(ids.size(), 3U);
+    ASSERT_EQ(qps.size(), 3U);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(ids[i]->asked->private_data, fakes::hello_of(3, fakes::kRun, i));
+        EXPECT_EQ(qps[i]->id, ids[i]);
+        EXPECT_THAT(qps[i]->sent, testing::ElementsAre(bytes_of(encode_ready())));
+        EXPECT_EQ(qps[i]->cap.max_send_wr, 5U);
+        EXPECT_EQ(client->queue_pair(i).number(), qps[i]->raw.qp_num);
+    }
+    EXPECT_EQ(world.all<fakes::Channel>().size(), 1U);
+    EXPECT_EQ(world.all<fakes::Pd>().size(), 1U);
+    ASSERT_EQ(world.all<fakes::Cq>().size(), 1U);
+    EXPECT_GE(world.all<fakes::Cq>().front()->raw.cqe, 3 * (4 + 2));
+    EXPECT_EQ(world.all<fakes::Mr>().size(), 2U);
+    EXPECT_EQ(client->remote().length, exposed.size());
+}
+
+TEST_F(QueuePairsClientTest, NoQueuePairAtAllIsOne) {
+    EXPECT_EQ(connect_with(0)->queue_pairs(), 1U);
+}
+
+TEST_F(QueuePairsClientTest, NoneSaysReadyBeforeAllAreConnected) {
+    const auto client = connect_with(3);
+    EXPECT_LT(world.place("rdma_connect", 3), world.place("ibv_post_send"));
+}
+
+TEST_F(QueuePairsClientTest, TheirDepthIsTheSmallestThatWasNegotiated) {
+    world.answer("rdma_connect", [](int nth) {
+        const auto depth = static_cast<std::uint8_t>(nth == 2 ? 3 : 16);
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, depth}};
+    });
+    EXPECT_EQ(connect_with(3)->path().depth_negotiated, 3U);
+}
+
+TEST_F(QueuePairsClientTest, TogetherTheyFitTheDevicesLongestQueue) {
+    device.attributes.max_cqe = 40;
+    const auto client = connect_with(4);
+    EXPECT_EQ(client->send_entries(), 4U);
+    const ReadClient deep = [&] {
+        auto wanted = config_of(4);
+        wanted.depth = 100;
+        return ReadClient(wanted, far());
+    }();
+    EXPECT_EQ(deep.send_entries(), 8U);
+}
+
+TEST_F(QueuePairsClientTest, OneThatCannotConnectEndsTheAttempt) {
+    world.answer("rdma_connect", [](int nth) {
+        return std::vector<fakes::Event>{
+            nth == 2 ? fakes::Event{RDMA_CM_EVENT_REJECTED, 28,
+                                    bytes_of(encode(Refusal::queue_pair_out_of_range)), 0, 0}
+                     : fakes::Event{RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 16}};
+    });
+    const auto error = failure_with(2);
+    EXPECT_EQ(error->failure(), Failure::refused);
+    EXPECT_THAT(error->what(), HasSubstr("more queue pairs than the server allows"));
+    EXPECT_EQ(world.count("ibv_post_send"), 0);
+}
+
+TEST_F(QueuePairsClientTest, OneThatIsLostWhileTheNextConnectsEndsTheAttempt) {
+    world.answer("rdma_connect", [this](int nth) {
+        if (nth == 2) {
+            world.happen(*world.all<fakes::Id>().front(),
+                         {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+        }
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 16}};
+    });
+    EXPECT_EQ(failure_with(2)->failure(), Failure::disconnected);
+}
+
+TEST_F(QueuePairsClientTest, DifferentDevicesAreAnErrorThatNamesThem) {
+    fakes::Device& second = world.add_device("fake1", {"10.0.1.1"});
+    world.answer("rdma_resolve_addr", [&](int nth) {
+        if (nth == 2) {
+            world.all<fakes::Id>().back()->raw.verbs = &second.context;
+        }
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_ADDR_RESOLVED, 0, {}, 0, 0}};
+    });
+    EXPECT_THAT(failure_with(2)->what(),
+                testing::AllOf(HasSubstr("different devices"), HasSubstr("fake0 and fake1")));
+}
+
+TEST_F(QueuePairsClientTest, DifferentDescriptorsAreAProtocolError) {
+    for (const RemoteBuffer& other :
+         {RemoteBuffer{4096, 16, 2}, RemoteBuffer{4096, 17, 1}, RemoteBuffer{8192, 16, 1}}) {
+        world.answer_sends_with({});
+        world.after_posting([&](fakes::Qp& poster) {
+            const bool first = poster.id->asked->private_data == fakes::hello_of(3);
+            world.receive(poster, bytes_of(encode(first ? RemoteBuffer{4096, 16, 1} : other)));
+        });
+        const auto error = failure_with(2);
+        EXPECT_EQ(error->failure(), Failure::protocol);
+        EXPECT_THAT(error->what(), HasSubstr("different descriptors"));
+    }
+}
+
+TEST_F(QueuePairsClientTest, LosingAnyEndsTheWait) {
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    for (std::size_t lost = 0; lost < 3; ++lost) {
+        const auto client = connect_with(3);
+        EXPECT_FALSE(client->ended());
+        const auto ids = world.all<fakes::Id>();
+        world.happen(*ids[ids.size() - 3 + lost], {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+        EXPECT_EQ(client->wait(room, done, far()), WaitEnd::disconnected);
+        EXPECT_TRUE(client->ended());
+    }
+}
+
+TEST_F(QueuePairsClientTest, EachSaysGoodbyeAndAllAnswersAreWaitedFor) {
+    const auto client = connect_with(3);
+    const auto ids = world.all<fakes::Id>();
+    world.answer("rdma_disconnect", [&](int nth) {
+        return nth == 2 ? std::vector<fakes::Event>{}
+                        : std::vector<fakes::Event>{{RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0}};
+    });
+    Deadline deadline = near();
+    client->disconnect(deadline);
+    EXPECT_TRUE(deadline.expired());
+    world.answer("rdma_disconnect", {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    deadline = far();
+    client->disconnect(deadline);
+    EXPECT_FALSE(deadline.expired());
+    for (const fakes::Id* const id : ids) {
+        EXPECT_EQ(id->disconnects, 2);
+    }
+}
+
+TEST_F(QueuePairsClientTest, AreReleasedInTheOrderThatTheManualsAskFor) {
+    connect_with(3).reset();
+    EXPECT_LT(world.place("rdma_destroy_qp", 3), world.place("ibv_dereg_mr"));
+    EXPECT_LT(world.place("ibv_dealloc_pd"), world.place("rdma_destroy_id"));
+    EXPECT_LT(world.place("rdma_destroy_id", 3), world.place("rdma_destroy_event_channel"));
+    EXPECT_THAT(world.held(), IsEmpty());
 }
 
 // ---- wait ----

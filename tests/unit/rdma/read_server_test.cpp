@@ -387,6 +387,114 @@ TEST_F(ConcurrencyTest, ReadersOfNoRankTakeTurnsToo) {
     EXPECT_TRUE(may_read(second));
 }
 
+// ---- several queue pairs of one reader ----
+
+class QueuePairsTest : public ReadServerTest {
+  protected:
+    QueuePairsTest() { config_.queue_pairs_per_rank = 3; }
+    fakes::Id& connected(std::uint32_t rank, std::uint32_t queue_pair) {
+        fakes::Id& id = request(hello_of(rank, fakes::kRun, queue_pair));
+        happen(id, RDMA_CM_EVENT_ESTABLISHED);
+        return id;
+    }
+    fakes::Id& ready_connection(std::uint32_t rank, std::uint32_t queue_pair) {
+        fakes::Id& id = connected(rank, queue_pair);
+        receive(id, ready());
+        return id;
+    }
+    [[nodiscard]] static bool may_read(const fakes::Id& id) {
+        return id.live && !id.qp->sent.empty();
+    }
+};
+
+TEST_F(QueuePairsTest, EachOfAReadersQueuePairsIsGivenTheDescriptorAndTheyCountAsOneReader) {
+    start();
+    std::vector<fakes::Id*> ids;
+    for (const std::uint32_t queue_pair : {1U, 0U, 2U}) {
+        ids.push_back(&ready_connection(5, queue_pair));
+        EXPECT_THAT(ids.back()->qp->sent, ElementsAre(descriptor()));
+        EXPECT_EQ(summary_.connections, 1U);
+    }
+    for (fakes::Id* const id : ids) {
+        EXPECT_EQ(summary_.finished, 0U);
+        happen(*id, RDMA_CM_EVENT_DISCONNECTED);
+    }
+    EXPECT_EQ(summary_.finished, 1U);
+    EXPECT_EQ(summary_.refused, 0U);
+}
+
+TEST_F(QueuePairsTest, AnIndexBeyondTheBoundIsRefusedWithAReasonOfItsOwn) {
+    start();
+    expect_refused(hello_of(1, fakes::kRun, 3), Refusal::queue_pair_out_of_range);
+    expect_refused(hello_of(1, fakes::kRun, 0xffffffff), Refusal::queue_pair_out_of_range);
+    EXPECT_TRUE(request(hello_of(1, fakes::kRun, 2)).asked);
+}
+
+TEST_F(QueuePairsTest, ABoundOfNothingIsOne) {
+    config_.queue_pairs_per_rank = 0;
+    start();
+    (void)ready_connection(1, 0);
+    expect_refused(hello_of(1, fakes::kRun, 1), Refusal::queue_pair_out_of_range);
+}
+
+TEST_F(QueuePairsTest, EachIndexOfARankIsTakenOnce) {
+    start();
+    fakes::Id& first = ready_connection(1, 0);
+    fakes::Id& half_open = connected(1, 1);
+    expect_refused(hello_of(1), Refusal::rank_already_connected);
+    EXPECT_TRUE(request(hello_of(1, fakes::kRun, 1)).asked);  // a second attempt
+    EXPECT_FALSE(half_open.live);
+    EXPECT_TRUE(first.live);
+    EXPECT_EQ(summary_.connections, 1U);
+}
+
+TEST_F(QueuePairsTest, AllQueuePairsOfAReaderWaitForItsTurnTogether) {
+    config_.concurrency = 1;
+    start();
+    const std::vector<fakes::Id*> reading{&ready_connection(1, 0), &ready_connection(1, 1)};
+    fakes::Id& waiting = ready_connection(2, 0);
+    fakes::Id& late = connected(2, 1);
+    EXPECT_TRUE(may_read(*reading[1]));
+    happen(*reading[0], RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_FALSE(may_read(waiting));
+    happen(*reading[1], RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(waiting));
+    receive(late, ready());
+    EXPECT_TRUE(may_read(late));
+    EXPECT_EQ(summary_.connections, 2U);
+}
+
+TEST_F(QueuePairsTest, AReaderWhoseDescriptorsCannotBeSentIsNotCountedAndLetsTheNextIn) {
+    config_.concurrency = 1;
+    start();
+    fakes::Id& reading = ready_connection(1, 0);
+    const std::vector<fakes::Id*> failing{&ready_connection(2, 0), &ready_connection(2, 2)};
+    fakes::Id& next = ready_connection(3, 0);
+    world.fail("ibv_post_send", EIO, 2);
+    world.fail("ibv_post_send", EIO, 3);
+    happen(reading, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_FALSE(failing[0]->live);
+    EXPECT_FALSE(failing[1]->live);
+    EXPECT_TRUE(may_read(next));
+    EXPECT_EQ(summary_.connections, 2U);
+    EXPECT_EQ(summary_.finished, 1U);
+}
+
+TEST_F(QueuePairsTest, ASilentQueuePairOfAReaderIsDroppedAlone) {
+    config_.handshake_limit = std::chrono::milliseconds(20);
+    start();
+    fakes::Id& reading = ready_connection(1, 0);
+    fakes::Id& silent = connected(1, 1);
+    const Deadline limit = Deadline::after(config_.handshake_limit);
+    while (!limit.expired()) {
+        std::this_thread::yield();
+    }
+    summary_ = server_->step();
+    EXPECT_TRUE(reading.live);
+    EXPECT_FALSE(silent.live);
+    EXPECT_EQ(summary_.finished, 0U);
+}
+
 // ---- who is refused ----
 
 TEST_F(ReadServerTest, RefusesWhatIsNoHelloOfThisProtocol) {
@@ -407,7 +515,7 @@ TEST_F(ReadServerTest, RefusesWhatIsNoHelloOfThisProtocol) {
 TEST_F(ReadServerTest, RefusesAnotherVersionAnotherRunAndARankOutOfRange) {
     start();
     auto version = hello_of(1);
-    version[5] = std::byte{2};
+    version[5] = std::byte{3};
     expect_refused(version, Refusal::other_version);
     RunId run = fakes::kRun;
     for (std::uint8_t& byte : run) {

@@ -296,6 +296,115 @@ TEST_F(ReadStreamTest, OneReadTakesSomeTimeAndAFailedOneNone) {
     EXPECT_EQ(bad.duration.count(), 0);
 }
 
+// ---- several queue pairs ----
+
+class QueuePairsStreamTest : public ReadStreamTest {
+  protected:
+    ReadClient& connect_with(std::uint32_t queue_pairs, std::uint32_t depth) {
+        auto made = config(depth);
+        made.queue_pairs = queue_pairs;
+        client_ = std::make_unique<ReadClient>(made, far());
+        return *client_;
+    }
+    [[nodiscard]] std::vector<std::size_t> list_lengths_of(std::size_t queue_pair) const {
+        std::vector<std::size_t> lengths;
+        std::ranges::transform(world.all<fakes::Qp>().at(queue_pair)->posts,
+                               std::back_inserter(lengths),
+                               [](const auto& post) { return post.size(); });
+        return lengths;
+    }
+    void complete_all() {
+        for (fakes::Qp* const queue_pair : world.all<fakes::Qp>()) {
+            while (!queue_pair->in_flight.empty()) {
+                world.complete_read(*queue_pair);
+            }
+        }
+    }
+};
+
+using Lengths = std::vector<std::size_t>;
+
+TEST_F(QueuePairsStreamTest, ReadsAreSpreadEvenlyAsOneListOnEach) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect_with(3, 8));
+    RecordingSink sink = sink_of(64);
+    const StreamSummary summary = stream.run(sink, plan_of(8, 16), far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 16U);
+    EXPECT_EQ(list_lengths_of(0), (Lengths{3, 3}));
+    EXPECT_EQ(list_lengths_of(1), (Lengths{3, 3}));
+    EXPECT_EQ(list_lengths_of(2), (Lengths{2, 2}));
+    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 8 * 64), 0);
+}
+
+TEST_F(QueuePairsStreamTest, TheQueuePairThatHasFinishedMostIsGivenMost) {
+    ReadStream stream(connect_with(2, 8));
+    RecordingSink sink = sink_of(64);
+    // The second queue pair is fast: all of its reads are done when the stream first sleeps.
+    world.before_arming([&](fakes::Cq&) {
+        fakes::Qp& fast = *world.all<fakes::Qp>().back();
+        if (fast.posts.size() == 1) {
+            while (!fast.in_flight.empty()) {
+                world.complete_read(fast);
+            }
+        } else {
+            complete_all();
+        }
+    });
+    EXPECT_EQ(stream.run(sink, plan_of(8, 12), far()).reads, 12U);
+    EXPECT_EQ(list_lengths_of(0), (Lengths{4}));
+    EXPECT_EQ(list_lengths_of(1), (Lengths{4, 4}));
+}
+
+TEST_F(QueuePairsStreamTest, NoQueuePairIsGivenMoreThanItHolds) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect_with(2, 4));
+    RecordingSink sink = sink_of(16);
+    EXPECT_EQ(stream.run(sink, plan_of(1000, 50), far()).reads, 50U);
+    EXPECT_EQ(sink.open.size(), 8U);
+    for (std::size_t queue_pair = 0; queue_pair < 2; ++queue_pair) {
+        EXPECT_THAT(list_lengths_of(queue_pair), testing::Each(testing::Le(4U)));
+    }
+}
+
+TEST_F(QueuePairsStreamTest, ThePartsOfALongReadStayOnOneQueuePair) {
+    device.port.max_msg_sz = 1000;
+    ReadStream stream(connect_with(2, 3));
+    world.before_arming([&](fakes::Cq&) { complete_all(); });
+    RecordingSink sink = sink_of(7777);
+    const StreamSummary summary = stream.run(sink, plan_of(4, 12), far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 12U);
+    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 4 * 7777), 0);
+    for (const fakes::Qp* const queue_pair : world.all<fakes::Qp>()) {
+        std::uint64_t bytes = 0;
+        for (const auto& list : queue_pair->posts) {
+            for (const fakes::Read& part : list) {
+                bytes += part.length;
+            }
+        }
+        EXPECT_EQ(bytes, 6U * 7777U);
+    }
+}
+
+TEST_F(QueuePairsStreamTest, APostThatFailsOnOneEndsTheStreamForAll) {
+    ReadStream stream(connect_with(2, 4));
+    RecordingSink sink = sink_of(16);
+    world.fail("ibv_post_send", EINVAL, 4);
+    EXPECT_EQ(failure_of(stream.run(sink, plan_of(8, 8), far())).message,
+              "ibv_post_send: Invalid argument (22)");
+    complete_all();
+    EXPECT_THAT(failure_of(stream.run(sink, plan_of(8, 8), far())).message,
+                HasSubstr("still in flight"));
+}
+
+TEST_F(QueuePairsStreamTest, LosingOneOfTheConnectionsEndsTheStream) {
+    ReadStream stream(connect_with(2, 4));
+    RecordingSink sink = sink_of(16);
+    world.happen(*world.all<fakes::Id>().front(), {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+    EXPECT_EQ(failure_of(stream.run(sink, plan_of(8, 8), far())).failure, Failure::disconnected);
+}
+
 // ---- failures ----
 
 TEST_F(ReadStreamTest, AFailedCompletionIsToldWithItsStatusInWordsAndTheNextStep) {

@@ -51,8 +51,8 @@ Bytes bytes_of(const Range& range) {
     return {std::ranges::begin(range), std::ranges::end(range)};
 }
 
-inline Bytes hello_of(std::uint32_t rank, const RunId& run = kRun) {
-    return bytes_of(encode(Hello{run, rank}));
+inline Bytes hello_of(std::uint32_t rank, const RunId& run = kRun, std::uint32_t queue_pair = 0) {
+    return bytes_of(encode(Hello{run, rank, queue_pair}));
 }
 
 /// What the Error says that `action` throws; fails the test if it throws none.
@@ -112,7 +112,7 @@ class ClientTest : public WorldTest {
     [[nodiscard]] ReadClientConfig config(std::uint32_t depth = 4) {
         ReadClientConfig made;
         made.server = address_of("10.0.0.2", 7471);
-        made.hello = Hello{kRun, 3};
+        made.hello = Hello{kRun, 3, 0};
         made.depth = depth;
         made.destination = destination;
         return made;

@@ -45,35 +45,35 @@ Bytes padded(Bytes bytes, std::size_t size) {
     return bytes;
 }
 
-const Hello kHello{kRun, 0x01020304};
+const Hello kHello{kRun, 0x01020304, 0x05060708};
 const RemoteBuffer kBuffer{0x1122334455667788, 0x0000000100000002, 0xcafebabe};
 
 TEST(Wire, HelloHasTheseBytes) {
-    EXPECT_EQ(encoded(kHello), from_hex("52445264 0001 0001 00112233445566778899aabbccddeeff "
-                                        "01020304"));
+    EXPECT_EQ(encoded(kHello), from_hex("52445264 0002 0001 00112233445566778899aabbccddeeff "
+                                        "01020304 05060708"));
 }
 
 TEST(Wire, RefusalHasTheseBytes) {
-    EXPECT_EQ(encoded(Refusal::rank_already_connected), from_hex("52445264 0001 0002 0005"));
+    EXPECT_EQ(encoded(Refusal::rank_already_connected), from_hex("52445264 0002 0002 0005"));
 }
 
 TEST(Wire, ReadyHasTheseBytes) {
     const auto ready = encode_ready();
-    EXPECT_EQ(Bytes(ready.begin(), ready.end()), from_hex("52445264 0001 0003"));
+    EXPECT_EQ(Bytes(ready.begin(), ready.end()), from_hex("52445264 0002 0003"));
 }
 
 TEST(Wire, RemoteBufferHasTheseBytes) {
     EXPECT_EQ(encoded(kBuffer),
-              from_hex("52445264 0001 0004 1122334455667788 0000000100000002 cafebabe"));
+              from_hex("52445264 0002 0004 1122334455667788 0000000100000002 cafebabe"));
 }
 
 TEST(Wire, HelloFitsTheConnectionRequest) {
-    EXPECT_EQ(encoded(kHello).size(), 28U);
+    EXPECT_EQ(encoded(kHello).size(), 32U);
     EXPECT_LE(kHelloBytes, 56U);
 }
 
 TEST(Wire, HelloComesBackAsItWentAlsoPadded) {
-    for (const std::size_t size : {28U, 29U, 56U, 196U, 255U}) {
+    for (const std::size_t size : {32U, 33U, 56U, 196U, 255U}) {
         EXPECT_EQ(decode_hello(padded(encoded(kHello), size)).hello, kHello) << size;
     }
 }
@@ -108,13 +108,13 @@ TEST(Wire, AllZerosAreNoMessage) {
 
 TEST(Wire, EveryRefusalComesBackAlsoPaddedAndHasAWordOfItsOwn) {
     std::set<std::string_view> words;
-    for (std::uint16_t reason = 1; reason <= 8; ++reason) {
+    for (std::uint16_t reason = 1; reason <= 9; ++reason) {
         const auto refusal = static_cast<Refusal>(reason);
         EXPECT_EQ(decode_refusal(encoded(refusal)), refusal);
         EXPECT_EQ(decode_refusal(padded(encoded(refusal), 148)), refusal);
         words.insert(to_string(refusal));
     }
-    EXPECT_EQ(words.size(), 8U);
+    EXPECT_EQ(words.size(), 9U);
     EXPECT_FALSE(words.contains(to_string(static_cast<Refusal>(99))));
 }
 
@@ -128,7 +128,7 @@ TEST(Wire, EveryTruncationOfARefusalIsNone) {
 TEST(Wire, ARefusalOfAnUnknownReasonMagicOrKindIsNone) {
     const Bytes whole = encoded(Refusal::other_run);
     EXPECT_FALSE(decode_refusal(with(whole, 9, 0)));
-    EXPECT_FALSE(decode_refusal(with(whole, 9, 9)));
+    EXPECT_FALSE(decode_refusal(with(whole, 9, 10)));
     EXPECT_FALSE(decode_refusal(with(whole, 8, 1)));
     EXPECT_FALSE(decode_refusal(with(whole, 0, 0)));
     EXPECT_FALSE(decode_refusal(with(whole, 7, 1)));
