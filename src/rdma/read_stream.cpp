@@ -37,14 +37,55 @@ struct ReadStream::Run {
     ReadSink& sink;
     const StreamPlan& plan;
     StreamSummary& summary;
+    std::uint32_t limit;  // reads in flight
     std::uint64_t begun = 0;
+    std::uint64_t completed = 0;
     bool time_left = true;
 
     [[nodiscard]] bool wants_more() const noexcept {
         // However short the time, there is a first read.
         return (plan.reads == 0 || begun < plan.reads) && (begun == 0 || time_left);
     }
+    [[nodiscard]] bool may_begin() const noexcept {
+        return begun - completed < limit && wants_more();
+    }
 };
+
+namespace {
+
+// The middle of a timed run, from look to look: reads that completed unseen before its begin do not
+// count, and neither does the time before the first look.
+class SteadyWindow {
+  public:
+    SteadyWindow(Deadline::Clock::time_point started, const std::optional<Deadline>& until) {
+        if (until && until->at() > started) {
+            const auto tenth = (until->at() - started) / 10;
+            begin_ = started + tenth;
+            end_ = until->at() - tenth;
+        }
+    }
+    void look(Deadline::Clock::time_point now, std::uint64_t completed, StreamSummary& summary) {
+        if (now < begin_ || now > end_) {
+            return;
+        }
+        if (!looked_) {
+            looked_ = true;
+            first_ = now;
+            completed_at_first_ = completed;
+        }
+        summary.steady_reads = completed - completed_at_first_;
+        summary.steady_duration = now - first_;
+    }
+
+  private:
+    Deadline::Clock::time_point begin_ = Deadline::Clock::time_point::max();
+    Deadline::Clock::time_point end_ = Deadline::Clock::time_point::min();
+    Deadline::Clock::time_point first_;
+    bool looked_ = false;
+    std::uint64_t completed_at_first_ = 0;
+};
+
+}  // namespace
 
 // What is the same in every request of a list is written once.
 ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
@@ -63,13 +104,15 @@ ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
 
 ReadStream::ReadStream(ReadClient& client)
     : client_(client),
-      slots_(std::size_t{client.send_entries()} * client.queue_pairs()),
-      completions_(slots_.size()) {
+      // As many as can be in flight, and as many again that are checked meanwhile.
+      slots_(2 * std::size_t{client.send_entries()} * client.queue_pairs()),
+      completions_(slots_.size() / 2) {
     lanes_.reserve(client.queue_pairs());
     for (std::uint32_t i = 0; i < client.queue_pairs(); ++i) {
         lanes_.emplace_back(client, i);
     }
     free_slots_.reserve(slots_.size());
+    finished_slots_.reserve(slots_.size());
 }
 
 std::optional<ReadFailure> ReadStream::check_range(const ReadRequest& request) const {
@@ -167,7 +210,7 @@ std::optional<ReadFailure> ReadStream::list_reads(Run& run) {
             list_requests_of(*lane.unfinished);
         }
     }
-    while (!free_slots_.empty() && run.wants_more()) {
+    while (!free_slots_.empty() && run.may_begin()) {
         // A lane with room has nothing unfinished: that would have filled it.
         const Lane* const lane = emptiest_lane();
         if (lane == nullptr) {
@@ -221,11 +264,19 @@ std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) 
     --lanes_[slot.lane].in_flight;
     --slot.requests_in_flight;
     if (slot.requests_in_flight == 0 && slot.posted_bytes == slot.request.destination.size()) {
-        run.sink.finished(index);
-        free_slots_.push_back(index);
-        ++run.summary.reads;
+        ++run.completed;
+        finished_slots_.push_back(index);
     }
     return std::nullopt;
+}
+
+void ReadStream::hand_over(Run& run) {
+    for (const std::uint32_t slot : finished_slots_) {
+        run.sink.finished(slot);
+        free_slots_.push_back(slot);
+        ++run.summary.reads;
+    }
+    finished_slots_.clear();
 }
 
 StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
@@ -236,10 +287,14 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
             Failure::read, "reads of an earlier, failed run are still in flight", "connect again"};
         return summary;
     }
-    const auto capacity = static_cast<std::uint32_t>(slots_.size());
+    const auto capacity = static_cast<std::uint32_t>(completions_.size());
+    const std::uint32_t wanted = std::max<std::uint32_t>(plan.slots, 1);
+    const std::uint32_t limit =
+        std::min({plan.in_flight == 0 ? wanted : plan.in_flight, wanted, capacity});
+    const std::uint32_t slot_count = plan.in_flight == 0 ? limit : std::min(wanted, 2 * limit);
     free_slots_.clear();
-    for (std::uint32_t slot = std::clamp<std::uint32_t>(plan.slots, 1, capacity); slot > 0;
-         --slot) {
+    finished_slots_.clear();
+    for (std::uint32_t slot = slot_count; slot > 0; --slot) {
         free_slots_.push_back(slot - 1);
     }
     for (Lane& lane : lanes_) {
@@ -247,8 +302,9 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
         lane.unfinished.reset();
     }
 
-    Run run{sink, plan, summary};
+    Run run{sink, plan, summary, limit};
     const auto started = Deadline::Clock::now();
+    SteadyWindow window(started, plan.until);
     auto last_completion = started;
     for (;;) {
         // Checking takes time too.
@@ -275,6 +331,13 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
             }
             summary.failure = take(run, completion);
         }
+        window.look(last_completion, run.completed, summary);
+        if (slot_count > limit && !summary.failure) {
+            // The next reads fly while those that arrived are checked.
+            run.time_left = !plan.until || last_completion < plan.until->at();
+            summary.failure = refill(run);
+        }
+        hand_over(run);
         if (summary.failure) {
             return summary;
         }

@@ -46,14 +46,22 @@ struct ReadFailure {
 struct StreamSummary {
     std::uint64_t reads = 0;              ///< completed and handed to the sink
     std::chrono::nanoseconds duration{};  ///< from the first post to the last completion
-    std::optional<ReadFailure> failure;   ///< nothing if everything asked for was read
+    /// Of a timed run the middle, without ramp-up and drain: reads that completed, and how long
+    /// that took, between the first and the last look at completions that lie between 10 % and 90 %
+    /// of the time from the start to StreamPlan::until. 0 if there are no two such looks.
+    std::uint64_t steady_reads = 0;
+    std::chrono::nanoseconds steady_duration{};
+    std::optional<ReadFailure> failure;  ///< nothing if everything asked for was read
 };
 
 /// When a stream is done.
 struct StreamPlan {
-    /// Reads in flight over all queue pairs, at least 1. They are spread evenly; what does not fit
-    /// the client's send queues is left out.
+    /// Places for reads, at least 1. More than may be in flight are used up to twice that number:
+    /// then, whenever reads finish, the next ones are posted before these are checked.
     std::uint32_t slots = 1;
+    /// Reads in flight over all queue pairs; 0: as many as slots. They are spread evenly; what does
+    /// not fit the client's send queues is left out.
+    std::uint32_t in_flight = 0;
     std::uint64_t reads = 0;  ///< how many in all; 0: as many as `until` allows
     /// No read but the first is begun after this, as far as the clock told before the list that it
     /// is posted in; those in flight are awaited.
@@ -112,11 +120,13 @@ class ReadStream {
     [[nodiscard]] std::optional<ReadFailure> post_lists();
     [[nodiscard]] std::optional<ReadFailure> refill(Run& run);
     [[nodiscard]] std::optional<ReadFailure> take(Run& run, const ibv_wc& completion);
+    void hand_over(Run& run);
 
     ReadClient& client_;
     std::vector<Lane> lanes_;
     std::vector<Slot> slots_;
     std::vector<std::uint32_t> free_slots_;
+    std::vector<std::uint32_t> finished_slots_;  // complete, and not handed to the sink yet
     std::vector<ibv_wc> completions_;
     std::uint32_t in_flight_ = 0;  // work requests on all lanes
 };

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace rdma_read::rdma {
@@ -294,6 +295,111 @@ TEST_F(ReadStreamTest, OneReadTakesSomeTimeAndAFailedOneNone) {
     EXPECT_TRUE(bad.failure);
     EXPECT_EQ(bad.reads, 0U);
     EXPECT_EQ(bad.duration.count(), 0);
+}
+
+// ---- spare slots ----
+
+TEST_F(ReadStreamTest, WithSpareSlotsTheNextReadsArePostedBeforeTheFinishedOnesAreChecked) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(8));
+    RecordingSink sink = sink_of(16);
+    StreamPlan plan = plan_of(8, 12);
+    plan.in_flight = 4;
+    std::vector<std::uint64_t> begun_at_check;
+    sink.on_finished = [&](std::uint32_t) { begun_at_check.push_back(sink.begun); };
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 12U);
+    EXPECT_EQ(list_lengths(), (std::vector<std::size_t>{4, 4, 4}));
+    EXPECT_EQ(begun_at_check,
+              (std::vector<std::uint64_t>{8, 8, 8, 8, 12, 12, 12, 12, 12, 12, 12, 12}));
+    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 8 * 16), 0);
+}
+
+TEST_F(ReadStreamTest, WithoutSpareSlotsTheFinishedOnesAreCheckedFirst) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(8));
+    RecordingSink sink = sink_of(16);
+    std::vector<std::uint64_t> begun_at_check;
+    sink.on_finished = [&](std::uint32_t) { begun_at_check.push_back(sink.begun); };
+    EXPECT_EQ(stream.run(sink, plan_of(4, 8), far()).reads, 8U);
+    EXPECT_EQ(begun_at_check, (std::vector<std::uint64_t>{4, 4, 4, 4, 8, 8, 8, 8}));
+}
+
+TEST_F(ReadStreamTest, NoMoreReadsAreInFlightThanThePlanSaysHoweverManySlotsThereAre) {
+    std::size_t most = 0;
+    world.after_posting([&](fakes::Qp& poster) {
+        most = std::max(most, poster.in_flight.size());
+        // One of the reads stays in flight.
+        while (poster.in_flight.size() > 1) {
+            world.complete_read(poster);
+        }
+    });
+    world.before_arming([&](fakes::Cq&) {
+        while (!qp().in_flight.empty()) {
+            world.complete_read(qp());
+        }
+    });
+    ReadStream stream(connect(8));
+    RecordingSink sink = sink_of(16);
+    StreamPlan plan = plan_of(1000, 50);
+    plan.in_flight = 3;
+    EXPECT_EQ(stream.run(sink, plan, far()).reads, 50U);
+    EXPECT_EQ(most, 3U);
+    EXPECT_GT(sink.open.size(), 3U);
+    EXPECT_LE(sink.open.size(), 6U);
+}
+
+TEST_F(ReadStreamTest, MoreReadsInFlightThanSlotsOrThanTheQueueHoldsAreLeftOut) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    for (const auto& [slots, in_flight, first_list] :
+         {std::tuple{2U, 100U, 2U}, std::tuple{100U, 100U, 4U}, std::tuple{0U, 7U, 1U}}) {
+        RecordingSink sink = sink_of(16);
+        StreamPlan plan = plan_of(slots, 20);
+        plan.in_flight = in_flight;
+        const std::size_t lists = qp().posts.size();
+        EXPECT_EQ(stream.run(sink, plan, far()).reads, 20U);
+        EXPECT_EQ(qp().posts.at(lists).size(), first_list);
+    }
+}
+
+TEST_F(ReadStreamTest, LongReadsWithSpareSlotsAreWhole) {
+    device.port.max_msg_sz = 1000;
+    world.after_posting([&](fakes::Qp& poster) {
+        for (int i = 0; i < 2 && !poster.in_flight.empty(); ++i) {
+            world.complete_read(poster, poster.in_flight.size() - 1);
+        }
+    });
+    world.before_arming([&](fakes::Cq&) {
+        while (!qp().in_flight.empty()) {
+            world.complete_read(qp());
+        }
+    });
+    ReadStream stream(connect(3));
+    RecordingSink sink = sink_of(7777);
+    StreamPlan plan = plan_of(4, 20);
+    plan.in_flight = 2;
+    sink.on_finished = [&](std::uint32_t slot) {
+        EXPECT_EQ(std::memcmp(&destination[slot * 7777], &exposed[slot * 7777], 7777), 0);
+        std::fill_n(&destination[slot * 7777], 7777, std::byte{0xee});
+    };
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 20U);
+}
+
+TEST_F(ReadStreamTest, WhatArrivedIsCheckedAlsoWhenTheNextReadsCannotBePosted) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(8));
+    RecordingSink sink = sink_of(16);
+    StreamPlan plan = plan_of(8, 12);
+    plan.in_flight = 4;
+    world.fail("ibv_post_send", EINVAL, 3);
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_TRUE(summary.failure);
+    EXPECT_EQ(summary.reads, 4U);
+    EXPECT_EQ(sink.order.size(), 4U);
 }
 
 // ---- several queue pairs ----
@@ -617,6 +723,32 @@ TEST_F(ReadStreamTest, ReadsInFlightAtUntilAreAwaited) {
     EXPECT_GT(summary.reads, 0U);
     EXPECT_EQ(summary.reads, sink.begun);
     EXPECT_EQ(summary.reads, sink.order.size());
+}
+
+TEST_F(ReadStreamTest, TheMiddleOfATimedRunIsCountedApart) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    StreamPlan plan = plan_of(4, 0);
+    plan.until = Deadline::after(std::chrono::milliseconds(200));
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_GT(summary.steady_reads, 0U);
+    EXPECT_LT(summary.steady_reads, summary.reads);
+    EXPECT_GT(summary.steady_duration.count(), 0);
+    EXPECT_LE(summary.steady_duration, std::chrono::milliseconds(160));
+    EXPECT_GE(summary.duration, std::chrono::milliseconds(195));
+}
+
+TEST_F(ReadStreamTest, ARunThatIsNotTimedOrHasOnlyOneLookHasNoMiddle) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    EXPECT_EQ(stream.run(sink, plan_of(4, 100), far()).steady_reads, 0U);
+    StreamPlan plan = plan_of(4, 4);
+    plan.until = far();
+    const StreamSummary summary = stream.run(sink, plan, far());
+    EXPECT_EQ(summary.steady_reads, 0U);
+    EXPECT_EQ(summary.steady_duration.count(), 0);
 }
 
 TEST_F(ReadStreamTest, AsManyReadsAsAskedForAreMadeWhenUntilIsFar) {
