@@ -33,17 +33,26 @@ std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) {
 }
 
 void CompletionQueue::arm() {
-    check_errno_value(ibv_req_notify_cq(cq_.get(), 0), {Phase::read, "ibv_req_notify_cq", ""});
+    if (woken_) {
+        take_wakeup();
+    }
+    if (!armed_) {
+        check_errno_value(ibv_req_notify_cq(cq_.get(), 0), {Phase::read, "ibv_req_notify_cq", ""});
+        armed_ = true;
+    }
 }
 
-void CompletionQueue::drain_wakeups() noexcept {
+void CompletionQueue::take_wakeup() noexcept {
+    // There is one at most for each time the queue was armed.
     ibv_cq* cq = nullptr;
     void* context = nullptr;
-    while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) {
-        ++unacknowledged_;
+    woken_ = false;
+    if (ibv_get_cq_event(channel_.get(), &cq, &context) != 0) {
+        return;
     }
+    armed_ = false;
     // Acknowledging takes a lock, so it is done for many at once.
-    if (unacknowledged_ >= 64) {
+    if (++unacknowledged_ >= 64) {
         ibv_ack_cq_events(cq_.get(), unacknowledged_);
         unacknowledged_ = 0;
     }

@@ -19,6 +19,16 @@ ibv_sge element(const MemoryRegion& region, std::span<const std::byte> memory) {
     return sge;
 }
 
+// A receive or a send of one piece of memory.
+template <class Request>
+Request request_of(ibv_sge& sge, std::uint64_t wr_id) {
+    Request request{};
+    request.wr_id = wr_id;
+    request.sg_list = &sge;
+    request.num_sge = 1;
+    return request;
+}
+
 }  // namespace
 
 QueuePair::QueuePair(CmId& id, ibv_pd* pd, CompletionQueue& cq, std::uint32_t send_entries,
@@ -46,10 +56,7 @@ QueuePair::~QueuePair() {
 void QueuePair::post_receive(const MemoryRegion& region, std::span<std::byte> memory,
                              std::uint64_t wr_id) {
     ibv_sge sge = element(region, memory);
-    ibv_recv_wr request{};
-    request.wr_id = wr_id;
-    request.sg_list = &sge;
-    request.num_sge = 1;
+    auto request = request_of<ibv_recv_wr>(sge, wr_id);
     ibv_recv_wr* bad = nullptr;
     check_errno_value(ibv_post_recv(qp_, &request, &bad), {Phase::setup, "ibv_post_recv", ""});
 }
@@ -57,14 +64,10 @@ void QueuePair::post_receive(const MemoryRegion& region, std::span<std::byte> me
 void QueuePair::post_send(const MemoryRegion& region, std::span<const std::byte> memory,
                           std::uint64_t wr_id) {
     ibv_sge sge = element(region, memory);
-    ibv_send_wr request{};
-    request.wr_id = wr_id;
-    request.sg_list = &sge;
-    request.num_sge = 1;
+    auto request = request_of<ibv_send_wr>(sge, wr_id);
     request.opcode = IBV_WR_SEND;
     request.send_flags = IBV_SEND_SIGNALED;
-    ibv_send_wr* bad = nullptr;
-    check_errno_value(ibv_post_send(qp_, &request, &bad), {Phase::descriptor, "ibv_post_send", ""});
+    check_errno_value(post_list(&request), {Phase::descriptor, "ibv_post_send", ""});
 }
 
 int QueuePair::post_list(ibv_send_wr* first) noexcept {

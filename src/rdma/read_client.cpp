@@ -82,6 +82,7 @@ bool may_pass(const Error& error) noexcept {
 ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     : server_(config.server),
       stop_(config.stop),
+      share_cores_(config.share_cores),
       message_memory_(kReceiveBytes * std::max<std::size_t>(config.queue_pairs, 1) + kReadyBytes) {
     const std::uint32_t count = std::max<std::uint32_t>(config.queue_pairs, 1);
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -97,6 +98,8 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     // to give back before it tries again.
     say_ready();
     receive_descriptors(deadline);
+    // How long the server took to answer says nothing of reads.
+    poll_budget_ = {};
 
     const CmId& id = links_.front().id;
     path_.device = device_name(id.verbs());
@@ -290,27 +293,41 @@ bool ReadClient::connection_ended() {
 }
 
 WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline) {
-    // A short look first: where an answer takes less than a sleep and a wake-up, sleeping costs
-    // more than it saves.
-    constexpr int kPollsBeforeSleep = 64;
-    for (int i = 0; i < kPollsBeforeSleep; ++i) {
+    done = cq_->poll(into);
+    if (!done.empty()) {
+        return WaitEnd::completions;
+    }
+    if (share_cores_) {
+        return sleep(into, done, deadline);
+    }
+    const auto begun = Deadline::Clock::now();
+    const auto look_until = begun + poll_budget_.begin_wait();
+    for (auto now = begun; now < look_until;) {
         done = cq_->poll(into);
+        now = Deadline::Clock::now();
         if (!done.empty()) {
+            poll_budget_.answered(now - begun, false);
             return WaitEnd::completions;
         }
     }
+    const WaitEnd end = sleep(into, done, deadline);
+    if (end == WaitEnd::completions) {
+        poll_budget_.answered(Deadline::Clock::now() - begun, true);
+    }
+    return end;
+}
+
+WaitEnd ReadClient::sleep(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline) {
     for (;;) {
-        cq_->drain_wakeups();
         cq_->arm();
-        // What finished between the last poll and the arming raises no wake-up.
+        // What finished between the last poll and the arming raises no wake-up, and completions
+        // that were on their way when the peer left come before the news of that.
         done = cq_->poll(into);
         if (!done.empty()) {
             return WaitEnd::completions;
         }
-        if (connection_ended()) {
-            // Completions that were on their way when the peer left come first.
-            done = cq_->poll(into);
-            return done.empty() ? WaitEnd::disconnected : WaitEnd::completions;
+        if (ended_) {
+            return WaitEnd::disconnected;
         }
         if (stop_.made()) {
             return WaitEnd::stopped;
@@ -322,6 +339,17 @@ WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadli
             {{cq_->fd(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}, {stop_.fd, POLLIN, 0}}};
         if (::poll(ready.data(), ready.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
             throw_system_error({Phase::read, "poll", "completion channel"}, -1);
+        }
+        if (ready[0].revents != 0) {
+            cq_->woken();
+        }
+        if (ready[1].revents != 0) {
+            (void)connection_ended();
+        }
+        // First what it was woken for: the wake-up itself is taken when there is time.
+        done = cq_->poll(into);
+        if (!done.empty()) {
+            return WaitEnd::completions;
         }
     }
 }

@@ -534,7 +534,7 @@ void ReadServer::drop_silent_peers() {
 
 void ReadServer::drain(ServedDevice& device) {
     std::array<ibv_wc, 64> completions{};
-    device.cq.drain_wakeups();
+    device.cq.woken();
     device.cq.arm();
     for (;;) {
         const auto done = device.cq.poll(completions);

@@ -23,20 +23,26 @@ class CompletionQueue {
 
     /// Takes finished work requests, as many as there are and fit; never waits. Throws Error.
     [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into);
-    /// Asks for one wake-up at the next completion. What finished before is not announced, so poll
-    /// once more after it (ibv_req_notify_cq(3)). Throws Error.
+    /// Sees to it that the next completion raises a wake-up, unless one is outstanding or raised
+    /// already. What finished before is not announced, so poll once more after it
+    /// (ibv_req_notify_cq(3)). Throws Error.
     void arm();
-    /// Takes wake-ups off the channel; never waits.
-    void drain_wakeups() noexcept;
+    /// To be told when fd() was found readable: the wake-up is taken off the channel before the
+    /// next arm(), which leaves the time until then to whatever the wake-up was about.
+    void woken() noexcept { woken_ = true; }
 
     [[nodiscard]] ibv_cq* get() const noexcept { return cq_.get(); }
     /// Readable after a wake-up; for poll(2) and epoll(7).
     [[nodiscard]] int fd() const noexcept { return channel_->fd; }
 
   private:
+    void take_wakeup() noexcept;
+
     CompChannelHandle channel_;
     CqHandle cq_;
     unsigned int unacknowledged_ = 0;
+    bool armed_ = false;
+    bool woken_ = false;
 };
 
 }  // namespace rdma_read::rdma

@@ -7,6 +7,7 @@
 #include "rdma_read/rdma/deadline.hpp"
 #include "rdma_read/rdma/event_channel.hpp"
 #include "rdma_read/rdma/memory_region.hpp"
+#include "rdma_read/rdma/poll_budget.hpp"
 #include "rdma_read/rdma/queue_pair.hpp"
 #include "rdma_read/rdma/stop_request.hpp"
 #include "rdma_read/rdma/wire.hpp"
@@ -35,6 +36,9 @@ struct ReadClientConfig {
     std::span<std::byte> destination;
     /// Ends every wait but those of disconnect().
     StopRequest stop;
+    /// This host has more to run than processors: a wait looks once and then sleeps, however soon
+    /// the answer may come.
+    bool share_cores = false;
 };
 
 /// The path that the connections of a reader take, as the connection manager and the device tell
@@ -89,10 +93,10 @@ class ReadClient {
 
     /// Takes finished work requests without waiting. Throws Error.
     [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into) { return cq_->poll(into); }
-    /// Sleeps until there are completions (then `done` holds them), any of the connections ends,
-    /// the deadline passes, or somebody asks to stop. Watches completion queue and event channel
-    /// alike: when a peer dies, some devices deliver only DISCONNECTED and never a completion.
-    /// Throws Error.
+    /// Waits until there are completions (then `done` holds them), any of the connections ends, the
+    /// deadline passes, or somebody asks to stop. Looks for as long as PollBudget has learned to be
+    /// worth it, then sleeps. Watches completion queue and event channel alike: when a peer dies,
+    /// some devices deliver only DISCONNECTED and never a completion. Throws Error.
     [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
     /// Whether any of the connections has ended, as far as this side knows by now; never waits.
@@ -123,10 +127,13 @@ class ReadClient {
     [[nodiscard]] RemoteBuffer descriptor_in(std::uint32_t index, std::size_t bytes) const;
     [[nodiscard]] std::span<std::byte> incoming(std::uint32_t index) const;
     [[nodiscard]] bool connection_ended();
+    [[nodiscard]] WaitEnd sleep(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
     // In the order of construction: each needs those before it, and is destroyed before them.
     Address server_;
     StopRequest stop_;
+    bool share_cores_;
+    PollBudget poll_budget_;
     EventChannel channel_;
     std::deque<Link> links_;
     PdHandle pd_;

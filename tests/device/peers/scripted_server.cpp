@@ -137,7 +137,9 @@ void ScriptedServer::serve(int stop_fd) {
         while (auto event = parts.channel.try_next()) {
             parts.handle(std::move(*event));
         }
-        parts.cq.drain_wakeups();
+        if (ready[2].revents != 0) {
+            parts.cq.woken();
+        }
         parts.cq.arm();
         for (auto done = parts.cq.poll(completions); !done.empty();
              done = parts.cq.poll(completions)) {

@@ -104,9 +104,10 @@ TEST_F(Fakes, AcknowledgedWakeupsAreCounted) {
         for (int i = 0; i < 200; ++i) {
             queue.arm();
             world.complete(cq, {});
-            queue.drain_wakeups();
+            queue.woken();
             EXPECT_EQ(queue.poll(room).size(), 1U);
             EXPECT_LE(cq.unacknowledged, 64U);
+            EXPECT_LE(cq.channel->wakeups.size(), 1U);
         }
     }
     EXPECT_THAT(world.violations(), IsEmpty());

@@ -540,22 +540,88 @@ TEST_F(ReadClientTest, WhatFinishesJustBeforeTheArmingIsNotLost) {
 
 TEST_F(ReadClientTest, ASleepingWaitIsWokenByACompletion) {
     const auto client = connect();
-    // The second arming comes only after a wake-up or at the deadline; the first sleep is ended by
-    // the completion that happens while the queue is armed.
-    int arming = 0;
-    world.before_arming([&](fakes::Cq& cq) {
-        if (++arming == 1) {
-            cq.armed = true;
-            world.complete(cq, {});
-            cq.pending.clear();  // somebody else's wake-up: nothing is there when it is looked for
-        } else {
-            world.complete(cq, {});
+    int sleeps = 0;
+    world.before_sleeping([&] {
+        ++sleeps;
+        world.complete(*qp().cq, {});
+        if (sleeps == 1) {
+            qp().cq->pending.clear();  // a wake-up for what is not there any more
         }
     });
     std::array<ibv_wc, 4> room{};
     std::span<ibv_wc> done;
     EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
-    EXPECT_EQ(arming, 2);
+    EXPECT_EQ(sleeps, 2);
+}
+
+TEST_F(ReadClientTest, EachSleepCostsOneArmingAndNoneIsLost) {
+    const auto client = connect();
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    int sleeps = 0;
+    int armings = 0;
+    world.before_arming([&](fakes::Cq&) { ++armings; });
+    world.before_sleeping([&] {
+        ++sleeps;
+        world.complete(*qp().cq, {});
+    });
+    for (int i = 1; i <= 200; ++i) {
+        EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+        EXPECT_EQ(sleeps, i);
+        EXPECT_EQ(armings, i);
+    }
+}
+
+TEST_F(ReadClientTest, AQueueThatIsArmedAlreadyIsNotArmedAgainAndStillWakes) {
+    const auto client = connect();
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    int armings = 0;
+    world.before_arming([&](fakes::Cq&) { ++armings; });
+    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::timeout);
+    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::timeout);
+    EXPECT_EQ(armings, 1);
+    // Seen by a look: its wake-up is left over, and the next sleep is not disturbed for long.
+    world.complete(*qp().cq, {});
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::timeout);
+    EXPECT_EQ(armings, 2);
+    world.before_sleeping([&] { world.complete(*qp().cq, {}); });
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+}
+
+TEST_F(ReadClientTest, OnSharedCoresAWaitLooksOnceBeforeItArmsAndSleeps) {
+    auto sharing = config();
+    sharing.share_cores = true;
+    ReadClient client(sharing, far());
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    const auto looks_before_arming = [&](ReadClient& waiting) {
+        int looks = -1;
+        world.before_arming([&](fakes::Cq& cq) { looks = cq.looks; });
+        world.all<fakes::Cq>().back()->looks = 0;
+        EXPECT_EQ(waiting.wait(room, done, near()), WaitEnd::timeout);
+        return looks;
+    };
+    EXPECT_EQ(looks_before_arming(client), 1);
+    const auto other = connect();
+    EXPECT_GT(looks_before_arming(*other), 1);
+}
+
+TEST_F(ReadClientTest, WhereAnswersTakeLongAWaitSleepsAfterOneLook) {
+    const auto client = connect();
+    std::array<ibv_wc, 4> room{};
+    std::span<ibv_wc> done;
+    int looks = 0;
+    world.before_sleeping([&] {
+        looks = qp().cq->looks;
+        world.complete(*qp().cq, {});
+    });
+    for (int i = 0; i < 20; ++i) {
+        qp().cq->looks = 0;
+        EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
+    }
+    EXPECT_EQ(looks, 2);  // and one after arming
 }
 
 TEST_F(ReadClientTest, ADisconnectWithoutCompletionsEndsTheWait) {

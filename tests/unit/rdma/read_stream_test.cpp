@@ -130,7 +130,7 @@ TEST_F(ReadStreamTest, WhatIsFinishedIsRefilledAtOnceAsOneList) {
     ReadStream stream(connect(4));
     RecordingSink sink = sink_of(16);
     // The last reads complete when the stream sleeps.
-    world.before_arming([&](fakes::Cq&) {
+    world.before_sleeping([&] {
         while (!qp().in_flight.empty()) {
             world.complete_read(qp());
         }
@@ -214,7 +214,7 @@ TEST_F(ReadStreamTest, PartsOfLongReadsNeverExceedTheQueue) {
         }
     });
     ReadStream stream(connect(3));
-    world.before_arming([&](fakes::Cq&) {
+    world.before_sleeping([&] {
         while (!qp().in_flight.empty()) {
             world.complete_read(qp());
         }
@@ -335,7 +335,7 @@ TEST_F(ReadStreamTest, NoMoreReadsAreInFlightThanThePlanSaysHoweverManySlotsTher
             world.complete_read(poster);
         }
     });
-    world.before_arming([&](fakes::Cq&) {
+    world.before_sleeping([&] {
         while (!qp().in_flight.empty()) {
             world.complete_read(qp());
         }
@@ -371,7 +371,7 @@ TEST_F(ReadStreamTest, LongReadsWithSpareSlotsAreWhole) {
             world.complete_read(poster, poster.in_flight.size() - 1);
         }
     });
-    world.before_arming([&](fakes::Cq&) {
+    world.before_sleeping([&] {
         while (!qp().in_flight.empty()) {
             world.complete_read(qp());
         }
@@ -447,7 +447,7 @@ TEST_F(QueuePairsStreamTest, TheQueuePairThatHasFinishedMostIsGivenMost) {
     ReadStream stream(connect_with(2, 8));
     RecordingSink sink = sink_of(64);
     // The second queue pair is fast: all of its reads are done when the stream first sleeps.
-    world.before_arming([&](fakes::Cq&) {
+    world.before_sleeping([&] {
         fakes::Qp& fast = *world.all<fakes::Qp>().back();
         if (fast.posts.size() == 1) {
             while (!fast.in_flight.empty()) {
@@ -476,7 +476,7 @@ TEST_F(QueuePairsStreamTest, NoQueuePairIsGivenMoreThanItHolds) {
 TEST_F(QueuePairsStreamTest, ThePartsOfALongReadStayOnOneQueuePair) {
     device.port.max_msg_sz = 1000;
     ReadStream stream(connect_with(2, 3));
-    world.before_arming([&](fakes::Cq&) { complete_all(); });
+    world.before_sleeping([&] { complete_all(); });
     RecordingSink sink = sink_of(7777);
     const StreamSummary summary = stream.run(sink, plan_of(4, 12), far());
     EXPECT_FALSE(summary.failure);
@@ -708,7 +708,7 @@ TEST_F(ReadStreamTest, ReadsInFlightAtUntilAreAwaited) {
     RecordingSink sink = sink_of(32);
     StreamPlan plan = plan_of(4, 0);
     plan.until = near();
-    world.before_arming([&](fakes::Cq&) {
+    world.before_sleeping([&] {
         if (plan.until->expired()) {
             while (!qp().in_flight.empty()) {
                 world.complete_read(qp());

@@ -61,6 +61,7 @@ int poll_cq(ibv_cq* raw, int entries, ibv_wc* into) {
     World& world = World::current();
     const std::scoped_lock lock(world.mutex());
     auto& cq = world.find<Cq>(raw);
+    ++cq.looks;
     if (cq.pending.empty()) {
         return 0;
     }

@@ -1,9 +1,10 @@
-// The functions of librdmacm, and getifaddrs(3), as the living World plays them.
+// The functions of librdmacm, getifaddrs(3) and poll(2), as the living World plays them.
 #include "world.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <functional>
 
 namespace fakes = rdma_read::rdma::fakes;
 using fakes::World;
@@ -375,6 +378,22 @@ ibv_context** rdma_get_devices(int* count) {
 
 void rdma_free_devices(ibv_context** list) {
     delete[] list;
+}
+
+// Sleeps as the real one does, once the test has done what it does before that.
+int poll(pollfd* fds, nfds_t count, int timeout_ms) {
+    if (World* const world = World::if_living()) {
+        std::function<void()> action;
+        {
+            const std::scoped_lock lock(world->mutex());
+            action = world->sleeping;
+        }
+        if (action) {
+            action();
+        }
+    }
+    const timespec timeout{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000L};
+    return ppoll(fds, count, timeout_ms < 0 ? nullptr : &timeout, nullptr);
 }
 
 int getifaddrs(ifaddrs** into) {

@@ -74,6 +74,10 @@ World& World::current() {
     return *living;
 }
 
+World* World::if_living() noexcept {
+    return living;
+}
+
 Device& World::add_device(const std::string& name, const std::vector<std::string>& addresses) {
     const std::scoped_lock lock(mutex_);
     Device& device = make<Device>(
@@ -141,6 +145,11 @@ void World::reads_carry_data(bool yes) {
 void World::before_arming(std::function<void(Cq&)> action) {
     const std::scoped_lock lock(mutex_);
     arming = std::move(action);
+}
+
+void World::before_sleeping(std::function<void()> action) {
+    const std::scoped_lock lock(mutex_);
+    sleeping = std::move(action);
 }
 
 void World::before_taking(std::function<void()> action) {

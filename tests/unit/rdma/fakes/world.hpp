@@ -98,6 +98,7 @@ struct Cq : Object {
     CompChannel* channel = nullptr;
     std::deque<ibv_wc> pending;
     bool armed = false;
+    int looks = 0;  ///< calls of ibv_poll_cq
     unsigned int unacknowledged = 0;
 };
 
@@ -140,6 +141,8 @@ class World {
     World& operator=(World&&) = delete;
     ~World();
     static World& current();
+    /// Null where no test has one.
+    static World* if_living() noexcept;
 
     // ---- what a test sets up ----
 
@@ -163,6 +166,8 @@ class World {
     void reads_carry_data(bool yes);
     /// Called each time a queue is about to be armed.
     void before_arming(std::function<void(Cq&)> action);
+    /// Called each time somebody is about to sleep in poll(2), whether or not there is a reason to.
+    void before_sleeping(std::function<void()> action);
     /// Called each time an event is about to be handed out.
     void before_taking(std::function<void()> action);
     /// Called after each ibv_post_send.
@@ -254,6 +259,7 @@ class World {
     std::map<const rdma_cm_event*, std::unique_ptr<TakenEvent>> taken;
     std::function<void(Cq&)> arming;
     std::function<void()> taking;
+    std::function<void()> sleeping;
     std::uint16_t next_port = 40000;
     std::uint32_t next_key = 0x1000;
 
