@@ -3,9 +3,9 @@
 # Installed headers of every dependency are found from everywhere, so the compiler does not notice.
 cmake_minimum_required(VERSION 3.25)
 
-set(forbidden_rdma "^(mpi\\.h|boost/|nlohmann/|rdma_read/(verify|cluster|app)/|(verify|cluster|app)/)")
-set(forbidden_verify "^(mpi\\.h|rdma/|infiniband/|rdma_read/(rdma|cluster|app)/|(cluster|app)/)")
-set(forbidden_cluster "^(rdma/|infiniband/|boost/|nlohmann/|rdma_read/(rdma|verify|app)/|(verify|app)/)")
+set(forbidden_rdma "^(mpi\\.h|hwloc|boost/|nlohmann/|rdma_read/(verify|cluster|app)/|(verify|cluster|app)/)")
+set(forbidden_verify "^(mpi\\.h|hwloc|rdma/|infiniband/|rdma_read/(rdma|cluster|app)/|(cluster|app)/)")
+set(forbidden_cluster "^(hwloc|rdma/|infiniband/|boost/|nlohmann/|rdma_read/(rdma|verify|app)/|(verify|app)/)")
 
 set(violations "")
 foreach(leaf IN ITEMS rdma verify cluster)
