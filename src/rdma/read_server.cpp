@@ -145,12 +145,11 @@ struct ReadServer::Reader {
 
 struct ReadServer::Connection {
     Connection(CmIdHandle incoming, std::uint64_t number, const Hello& introduction,
-               ServedDevice& on, Deadline limit)
+               ServedDevice& on)
         : serial(number),
           hello(introduction),
           device(on),
           slot(on.free_slots.back()),
-          handshake_limit(limit),
           id(std::move(incoming)) {
         device.free_slots.pop_back();
     }
@@ -167,7 +166,7 @@ struct ReadServer::Connection {
     Hello hello;
     ServedDevice& device;
     std::uint32_t slot;
-    Deadline handshake_limit;
+    Deadline handshake_limit{Deadline::Clock::time_point::max()};
     // Where it stands among those whose first message is awaited.
     std::optional<std::list<Connection*>::iterator> handshake;
     Reader* reader = nullptr;
@@ -354,8 +353,7 @@ std::optional<Refusal> ReadServer::objection_to(const Hello& hello, ServedDevice
 
 void ReadServer::accept(CmEvent event, const Hello& hello, ServedDevice& device) {
     const std::uint64_t serial = next_serial_++;
-    auto owned = std::make_unique<Connection>(std::move(event.incoming), serial, hello, device,
-                                              Deadline::after(config_.handshake_limit));
+    auto owned = std::make_unique<Connection>(std::move(event.incoming), serial, hello, device);
     Connection& connection = *owned;
     try {
         connection.qp.emplace(connection.id, device.pd.get(), device.cq, 1, 1);
@@ -376,7 +374,7 @@ void ReadServer::accept(CmEvent event, const Hello& hello, ServedDevice& device)
     connections_.emplace(serial, std::move(owned));
     by_id_.emplace(connection.id.get(), &connection);
     join_reader(connection);
-    connection.handshake = handshakes_.insert(handshakes_.end(), &connection);
+    begin_handshake(connection);
 }
 
 void ReadServer::refuse(CmIdHandle incoming, Refusal refusal) {
@@ -419,6 +417,18 @@ void ReadServer::completed(const ibv_wc& completion) {
     }
     connection.said_ready = true;
     ready(connection);
+}
+
+void ReadServer::begin_handshake(Connection& connection) {
+    connection.handshake = handshakes_.insert(handshakes_.end(), &connection);
+    // A reader speaks when it has connected all its queue pairs, one after the other: those before
+    // the newest are not silent yet.
+    for (Connection* const sibling : connection.reader->connections) {
+        if (sibling != nullptr && sibling->handshake) {
+            sibling->handshake_limit = Deadline::after(config_.handshake_limit);
+            handshakes_.splice(handshakes_.end(), handshakes_, *sibling->handshake);
+        }
+    }
 }
 
 void ReadServer::end_handshake(Connection& connection) noexcept {

@@ -37,7 +37,7 @@ struct ReadStream::Run {
     ReadSink& sink;
     const StreamPlan& plan;
     StreamSummary& summary;
-    std::uint32_t limit;  // reads in flight
+    std::uint32_t limit = 1;  // reads in flight
     std::uint64_t begun = 0;
     std::uint64_t completed = 0;
     bool time_left = true;

@@ -44,7 +44,8 @@ struct ReadServerConfig {
     /// that are ready get it in the order in which they became so, each when one that has it has
     /// gone. How long they wait is up to their own deadlines. 0: all.
     std::uint32_t concurrency = 0;
-    /// How long a peer may take from its request to its first message.
+    /// How long a peer may take from its request to its first message; a request for a further
+    /// queue pair begins it anew for those before it.
     std::chrono::milliseconds handshake_limit{10'000};
     /// Ends serve() when it becomes readable, like stop(); not owned; -1: none.
     int stop_fd = -1;
@@ -105,6 +106,7 @@ class ReadServer {
     void grant_waiting();
     void send_descriptor(Connection& connection);
     void drop(Connection& connection);
+    void begin_handshake(Connection& connection);
     void end_handshake(Connection& connection) noexcept;
     void join_reader(Connection& connection);
     void leave_reader(Connection& connection);

@@ -115,7 +115,7 @@ class ReadStream {
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
                                                                Deadline deadline);
     [[nodiscard]] Lane* emptiest_lane() noexcept;
-    void list_requests_of(std::uint32_t slot) noexcept;
+    void list_requests_of(std::uint32_t index) noexcept;
     [[nodiscard]] std::optional<ReadFailure> list_reads(Run& run);
     [[nodiscard]] std::optional<ReadFailure> post_lists();
     [[nodiscard]] std::optional<ReadFailure> refill(Run& run);

@@ -480,6 +480,34 @@ TEST_F(QueuePairsTest, AReaderWhoseDescriptorsCannotBeSentIsNotCountedAndLetsThe
     EXPECT_EQ(summary_.finished, 1U);
 }
 
+TEST_F(QueuePairsTest, AReaderThatStillConnectsItsQueuePairsIsNotSilent) {
+    config_.handshake_limit = std::chrono::milliseconds(200);
+    start();
+    const auto pass = [](std::chrono::nanoseconds time) {
+        const Deadline end = Deadline::after(time);
+        while (!end.expired()) {
+            std::this_thread::yield();
+        }
+    };
+    fakes::Id& first = connected(1, 0);
+    fakes::Id& other = connected(2, 0);
+    const Deadline limit_of_first = Deadline::after(config_.handshake_limit);
+    pass(std::chrono::milliseconds(120));
+    fakes::Id& second = connected(1, 1);
+    const Deadline limit_of_second = Deadline::after(config_.handshake_limit);
+    pass(limit_of_first.remaining() + std::chrono::milliseconds(1));
+    summary_ = server_->step();
+    EXPECT_FALSE(other.live);
+    if (!limit_of_second.expired()) {
+        EXPECT_TRUE(first.live);
+        EXPECT_TRUE(second.live);
+    }
+    pass(limit_of_second.remaining() + std::chrono::milliseconds(1));
+    summary_ = server_->step();
+    EXPECT_FALSE(first.live);
+    EXPECT_FALSE(second.live);
+}
+
 TEST_F(QueuePairsTest, ASilentQueuePairOfAReaderIsDroppedAlone) {
     config_.handshake_limit = std::chrono::milliseconds(20);
     start();
