@@ -448,10 +448,20 @@ void ReadServer::ready(Connection& connection) {
         send_descriptor(connection);
     } else if (!reader.waiting) {
         reader.waiting = waiting_.insert(waiting_.end(), &reader);
+        start_limit_ = Deadline::after(config_.start_patience);
     }
 }
 
+bool ReadServer::may_start() const noexcept {
+    return started_ || waiting_.size() >= config_.start_together
+           || (start_limit_ && start_limit_->expired());
+}
+
 void ReadServer::grant_waiting() {
+    if (waiting_.empty() || !may_start()) {
+        return;
+    }
+    started_ = true;
     while (!waiting_.empty() && (config_.concurrency == 0 || reading_ < config_.concurrency)) {
         Reader& reader = *waiting_.front();
         waiting_.pop_front();
@@ -568,7 +578,12 @@ ReadServer::Connection* ReadServer::find(const rdma_cm_id* id) noexcept {
 }
 
 int ReadServer::next_timeout_ms() const noexcept {
-    return handshakes_.empty() ? -1 : handshakes_.front()->handshake_limit.poll_timeout_ms();
+    int timeout = handshakes_.empty() ? -1 : handshakes_.front()->handshake_limit.poll_timeout_ms();
+    if (!started_ && !waiting_.empty() && start_limit_) {
+        const int left = start_limit_->poll_timeout_ms();
+        timeout = timeout < 0 ? left : std::min(timeout, left);
+    }
+    return timeout;
 }
 
 void ReadServer::notice(const std::string& text) const {

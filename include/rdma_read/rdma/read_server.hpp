@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rdma_read/rdma/cm_id.hpp"
+#include "rdma_read/rdma/deadline.hpp"
 #include "rdma_read/rdma/device.hpp"
 #include "rdma_read/rdma/event_channel.hpp"
 #include "rdma_read/rdma/unique_fd.hpp"
@@ -44,6 +45,10 @@ struct ReadServerConfig {
     /// that are ready get it in the order in which they became so, each when one that has it has
     /// gone. How long they wait is up to their own deadlines. 0: all.
     std::uint32_t concurrency = 0;
+    /// Readers that are to begin together: nobody gets the descriptor before so many are ready, or
+    /// before `start_patience` has passed without a further one. 0: each at once.
+    std::uint32_t start_together = 0;
+    std::chrono::milliseconds start_patience{1'000};
     /// How long a peer may take from its request to its first message; a request for a further
     /// queue pair begins it anew for those before it.
     std::chrono::milliseconds handshake_limit{10'000};
@@ -103,6 +108,7 @@ class ReadServer {
     void refuse(CmIdHandle incoming, Refusal refusal);
     void completed(const ibv_wc& completion);
     void ready(Connection& connection);
+    [[nodiscard]] bool may_start() const noexcept;
     void grant_waiting();
     void send_descriptor(Connection& connection);
     void drop(Connection& connection);
@@ -131,8 +137,10 @@ class ReadServer {
     // Those whose first message is awaited; all are given the same time, so the oldest is due
     // first.
     std::list<Connection*> handshakes_;
-    std::list<Reader*> waiting_;  // for the descriptor
-    std::uint32_t reading_ = 0;   // readers that were granted it and are still there
+    std::list<Reader*> waiting_;           // for the descriptor
+    std::uint32_t reading_ = 0;            // readers that were granted it and are still there
+    bool started_ = false;                 // somebody was granted it
+    std::optional<Deadline> start_limit_;  // of the wait for more to start with
     std::uint64_t next_serial_ = 1;
     ServeSummary summary_;
     std::function<void(const std::string&)> notice_;

@@ -306,6 +306,34 @@ TEST_F(ConcurrencyTest, OnlySoManyReadersHaveTheDescriptorAtATime) {
     EXPECT_EQ(summary_.finished, 2U);
 }
 
+TEST_F(ConcurrencyTest, ReadersThatAreToStartTogetherDoSo) {
+    config_.start_together = 3;
+    config_.start_patience = std::chrono::hours(1);
+    start();
+    const std::vector<fakes::Id*> readers{&ready_reader(0), &ready_reader(1)};
+    EXPECT_FALSE(may_read(*readers[0]));
+    fakes::Id& last = ready_reader(2);
+    EXPECT_TRUE(may_read(*readers[0]));
+    EXPECT_TRUE(may_read(*readers[1]));
+    EXPECT_TRUE(may_read(last));
+    // Who comes later does not wait for anybody.
+    happen(last, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(ready_reader(2)));
+}
+
+TEST_F(ConcurrencyTest, AReaderThatDoesNotComeDoesNotHoldUpTheOthers) {
+    config_.start_together = 3;
+    config_.start_patience = std::chrono::milliseconds(20);
+    start();
+    fakes::Id& first = ready_reader(0);
+    const Deadline limit = Deadline::after(config_.start_patience);
+    while (!limit.expired()) {
+        std::this_thread::yield();
+    }
+    summary_ = server_->step();
+    EXPECT_TRUE(may_read(first));
+}
+
 TEST_F(ConcurrencyTest, ReadersGetTheirTurnInTheOrderInWhichTheyBecameReadyNotInWhichTheyCame) {
     config_.concurrency = 1;
     start();
