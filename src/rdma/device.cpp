@@ -37,6 +37,48 @@ std::vector<HostAddress> host_addresses() {
     return addresses;
 }
 
+std::string state_name(ibv_port_state state) {
+    switch (state) {
+        case IBV_PORT_DOWN:
+            return "DOWN";
+        case IBV_PORT_INIT:
+            return "INIT";
+        case IBV_PORT_ARMED:
+            return "ARMED";
+        case IBV_PORT_ACTIVE:
+            return "ACTIVE";
+        case IBV_PORT_ACTIVE_DEFER:
+            return "ACTIVE_DEFER";
+        case IBV_PORT_NOP:
+            break;
+    }
+    return "?";
+}
+
+std::string describe(const DevicePort& port) {
+    return fmt::format("{}:{} {} ({}, {})", port.device, port.port_num, port.address.to_string(),
+                       port.interface, port.state);
+}
+
+// Why a wished address is not among the ports that can be used.
+std::string why_not(const Address& address) {
+    if (address.is_loopback()) {
+        return "is loopback, which no other host can reach";
+    }
+    if (address.is_wildcard()) {
+        return "is the wildcard, which names no device";
+    }
+    if (address.is_link_local()) {
+        return "is link-local, which is not routed";
+    }
+    const auto here = host_addresses();
+    return std::ranges::any_of(here, [&](const auto& at) { return at.address.same_host(address); })
+               ? "belongs to this host, but to no RDMA device"
+               : "is no address of this host";
+}
+
+}  // namespace
+
 // Encodings of ibv_port_attr (InfiniBand Architecture Specification, PortInfo, LinkWidthActive and
 // LinkSpeedActive).
 double rate_gbps(const ibv_port_attr& port) {
@@ -89,48 +131,6 @@ double rate_gbps(const ibv_port_attr& port) {
     }
     return lanes * lane_rate;
 }
-
-std::string state_name(ibv_port_state state) {
-    switch (state) {
-        case IBV_PORT_DOWN:
-            return "DOWN";
-        case IBV_PORT_INIT:
-            return "INIT";
-        case IBV_PORT_ARMED:
-            return "ARMED";
-        case IBV_PORT_ACTIVE:
-            return "ACTIVE";
-        case IBV_PORT_ACTIVE_DEFER:
-            return "ACTIVE_DEFER";
-        case IBV_PORT_NOP:
-            break;
-    }
-    return "?";
-}
-
-std::string describe(const DevicePort& port) {
-    return fmt::format("{}:{} {} ({}, {})", port.device, port.port_num, port.address.to_string(),
-                       port.interface, port.state);
-}
-
-// Why a wished address is not among the ports that can be used.
-std::string why_not(const Address& address) {
-    if (address.is_loopback()) {
-        return "is loopback, which no other host can reach";
-    }
-    if (address.is_wildcard()) {
-        return "is the wildcard, which names no device";
-    }
-    if (address.is_link_local()) {
-        return "is link-local, which is not routed";
-    }
-    const auto here = host_addresses();
-    return std::ranges::any_of(here, [&](const auto& at) { return at.address.same_host(address); })
-               ? "belongs to this host, but to no RDMA device"
-               : "is no address of this host";
-}
-
-}  // namespace
 
 DevicePort query_port(ibv_context* verbs, std::uint8_t port_num) {
     DevicePort port;

@@ -1,6 +1,7 @@
 // Resolves, connects, introduces itself, and receives the permission to read.
 #include "rdma_read/rdma/read_client.hpp"
 
+#include "rdma_read/rdma/device.hpp"
 #include "rdma_read/rdma/error.hpp"
 
 #include <fmt/format.h>
@@ -135,6 +136,7 @@ void ReadClient::set_up(const ReadClientConfig& config) {
     ibv_port_attr port{};
     check_errno_value(ibv_query_port(verbs, id.port_num(), &port),
                       {Phase::setup, "ibv_query_port", device_name(verbs)});
+    path_.rate_gbps = rate_gbps(port);
     // A port that tells no limit must not make every request empty.
     max_message_ = port.max_msg_sz == 0 ? kLongestRequest
                                         : std::min<std::uint64_t>(port.max_msg_sz, kLongestRequest);

@@ -24,6 +24,9 @@ struct DevicePort {
     double rate_gbps = 0;    ///< active width times speed, 0 if not known
 };
 
+/// Active width times active speed in 10^9 bit/s; 0 if not known.
+[[nodiscard]] double rate_gbps(const ibv_port_attr& port);
+
 /// What the port of `verbs` says of itself; device, port_num, state, link layer, MTU and rate.
 [[nodiscard]] DevicePort query_port(ibv_context* verbs, std::uint8_t port_num);
 

@@ -50,6 +50,7 @@ struct ConnectionPath {
     std::string remote_address;
     std::string gid;
     std::uint32_t mtu = 0;               ///< bytes, 0 if not known
+    double rate_gbps = 0;                ///< of the local port, 0 if not known
     std::uint32_t depth_negotiated = 0;  ///< reads that may be on the wire, on each queue pair
 };
 
