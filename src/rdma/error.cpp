@@ -44,8 +44,19 @@ Failure classify(const Where& where, int error_number) {
     }
 }
 
+// Where nothing may be locked, the kernel says EPERM (mlock(2)).
+bool may_lock_nothing() {
+    rlimit limit{};
+    return getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == 0;
+}
+
 std::string hint_for(const Where& where, int error_number) {
-    if (where.call == "ibv_reg_mr" && (error_number == ENOMEM || error_number == EAGAIN)) {
+    if (where.call == "mmap" && error_number == ENOMEM) {
+        return "not enough memory for the buffers; ask for less: --size, --depth, --buffer";
+    }
+    if (where.call == "ibv_reg_mr"
+        && (error_number == ENOMEM || error_number == EAGAIN
+            || (error_number == EPERM && may_lock_nothing()))) {
         return fmt::format(
             "the locked-memory limit (memlock) of this process is {}; raise it with \"* - memlock "
             "unlimited\" in /etc/security/limits.conf for logins, LimitMEMLOCK=infinity for "
@@ -92,7 +103,7 @@ std::string hint_for(const Where& where, int error_number) {
                        : "";
         case EACCES:
         case EPERM:
-            return "not permitted; check: ls -l /dev/infiniband, and limits of the container";
+            return "check: ls -l /dev/infiniband, and limits of the container";
         default:
             return {};
     }

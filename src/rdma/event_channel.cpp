@@ -65,8 +65,9 @@ CmEvent EventChannel::next(Deadline deadline, Phase phase, const std::string& wa
                 fmt::format("no answer before the deadline while waiting for {}", waiting_for),
                 phase == Phase::resolve
                     ? "the peer's address does not answer; check: ping, ip neighbour, rdma link"
-                    : "the peer's host answers, but its program does not: it may be stuck, stopped "
-                      "or behind a firewall (UDP 4791 for RoCE); look at both");
+                    : "the address was resolved, but nothing answered there: the host may be down "
+                      "(behind a router nobody tells), its program stuck or stopped, or a firewall "
+                      "in between (UDP 4791 for RoCE); look at all three");
         }
         // poll(2) leaves out descriptors below 0.
         std::array<pollfd, 2> ready{{{fd(), POLLIN, 0}, {stop.fd, POLLIN, 0}}};
