@@ -241,20 +241,22 @@ template <typename Archive, Is<SizeResult> T>
 void fields(Archive& archive, T& size) {
     archive(size.size, size.reads, size.bytes_read, size.bytes_verified, size.mismatched_reads,
             size.mismatches, size.guard_intact, size.depth, size.latency_us,
-            size.bandwidth_bytes_per_s, size.reads_per_s, size.seconds);
+            size.bandwidth_bytes_per_s, size.reads_per_s, size.seconds, size.checking_s);
 }
 
 template <typename Archive, Is<Path> T>
 void fields(Archive& archive, T& path) {
     archive(path.local_device, path.local_port_num, path.local_address, path.remote_address,
-            path.gid, path.mtu, path.depth_negotiated);
+            path.gid, path.mtu, path.depth_negotiated, path.rate_gbps);
 }
 
 template <typename Archive, Is<Result> T>
 void fields(Archive& archive, T& result) {
     archive(result.server_rank, result.reader_rank, result.server_host, result.reader_host,
             result.outcome, result.phase, result.error, result.hint, result.confirmed, result.path,
-            result.connect_ms, result.attempts, result.sizes, result.counters, result.notes);
+            result.connect_ms, result.attempts, result.read_started, result.read_ended,
+            result.sizes, result.counters, result.notes, result.warnings, result.clock_ns,
+            result.cores);
 }
 
 template <typename Archive, Is<ServerInfo> T>

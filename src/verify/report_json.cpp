@@ -87,7 +87,8 @@ Json path(const Path& way) {
             {"remote_address", or_null(way.remote_address)},
             {"gid", or_null(way.gid)},
             {"mtu", or_null(way.mtu)},
-            {"depth_negotiated", or_null(way.depth_negotiated)}};
+            {"depth_negotiated", or_null(way.depth_negotiated)},
+            {"rate_gbps", or_null(way.rate_gbps)}};
 }
 
 Json mismatch(const Mismatch& wrong) {
@@ -110,6 +111,16 @@ Json latency(const std::optional<LatencySummary>& summary) {
             {"samples", summary->samples}};
 }
 
+Json bound(const std::optional<Bound>& found) {
+    if (!found) {
+        return nullptr;
+    }
+    return {{"kind", to_string(found->kind)},
+            {"bytes_per_s", or_null(found->bytes_per_s)},
+            {"used", or_null(found->used)},
+            {"text", found->text}};
+}
+
 Json size(const SizeResult& reads) {
     return {{"size", reads.size},
             {"reads", reads.reads},
@@ -120,7 +131,9 @@ Json size(const SizeResult& reads) {
             {"latency_us", latency(reads.latency_us)},
             {"bandwidth_bytes_per_s", or_null(reads.bandwidth_bytes_per_s)},
             {"reads_per_s", or_null(reads.reads_per_s)},
-            {"seconds", reads.seconds}};
+            {"seconds", reads.seconds},
+            {"checking_s", or_null(reads.checking_s)},
+            {"bound", bound(reads.bound)}};
 }
 
 Json counters(const std::map<std::string, std::int64_t>& deltas) {
@@ -131,12 +144,12 @@ Json counters(const std::map<std::string, std::int64_t>& deltas) {
     return object;
 }
 
-Json result(const Result& reader, bool verified) {
+Json result(const Result& reader, const Report& report) {
     return {{"server_rank", rank(reader.server_rank)},
             {"reader_rank", rank(reader.reader_rank)},
             {"server_host", or_null(reader.server_host)},
             {"reader_host", or_null(reader.reader_host)},
-            {"outcome", to_string(weighed_outcome(reader, verified))},
+            {"outcome", to_string(weighed_outcome(reader, report))},
             {"phase", or_null(reader.phase)},
             {"error", or_null(reader.error)},
             {"hint", or_null(reader.hint)},
@@ -144,8 +157,13 @@ Json result(const Result& reader, bool verified) {
             {"path", path(reader.path)},
             {"connect_ms", or_null(reader.connect_ms)},
             {"attempts", reader.attempts},
+            {"read_started", or_null(reader.read_started)},
+            {"read_ended", or_null(reader.read_ended)},
             {"sizes", array(reader.sizes, size)},
-            {"counters", counters(reader.counters)}};
+            {"counters", counters(reader.counters)},
+            {"clock_ns", or_null(reader.clock_ns)},
+            {"notes", reader.notes},
+            {"warnings", reader.warnings}};
 }
 
 Json verdict(const Verdict& sum) {
@@ -178,8 +196,8 @@ std::string to_json(const Report& report) {
         {"slurm", slurm(report.slurm)},
         {"servers", array(report.servers, server)},
         {"self_test", nullptr},
-        {"results", array(report.results,
-                          [&](const Result& reader) { return result(reader, report.verified); })},
+        {"results",
+         array(report.results, [&](const Result& reader) { return result(reader, report); })},
         {"verdict", verdict(judge(report))}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

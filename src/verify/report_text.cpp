@@ -159,8 +159,9 @@ std::vector<std::string> explanation(const Result& result, Outcome outcome) {
 
 // A reader's outcome stands on the lines of the sizes that are wrong, or else on its last line; the
 // other sizes of a failed reader were "ok", which nobody takes for a PASS.
-void add_lines(const Result& result, bool verified, std::vector<Line>& lines) {
-    const Outcome outcome = weighed_outcome(result, verified);
+void add_lines(const Result& result, const Report& report, std::vector<Line>& lines) {
+    const bool verified = report.verified;
+    const Outcome outcome = weighed_outcome(result, report);
     const bool some_wrong = std::ranges::any_of(result.sizes, wrong);
     if (result.sizes.empty()) {
         lines.push_back({row_of(result, nullptr, verified, to_string(outcome)), outcome, {}});
@@ -215,7 +216,7 @@ std::string verdict_line(const Report& report, bool colour) {
 std::string to_text(const Report& report, bool colour) {
     std::vector<Line> lines;
     for (const Result& result : report.results) {
-        add_lines(result, report.verified, lines);
+        add_lines(result, report, lines);
     }
     std::array<std::size_t, kColumns> widths{};
     for (std::size_t column = 0; column < kColumns; ++column) {

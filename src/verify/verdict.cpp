@@ -17,10 +17,11 @@ bool known_wrong(const SizeResult& size) noexcept {
     return size.mismatched_reads != 0 || !size.mismatches.empty() || !size.guard_intact;
 }
 
-bool complete(const SizeResult& size, bool verified) noexcept {
+bool complete(const SizeResult& size, const Report& report) noexcept {
     std::uint64_t bytes = 0;
-    return size.reads > 0 && size.size > 0 && !__builtin_mul_overflow(size.size, size.reads, &bytes)
-           && size.bytes_read == bytes && (!verified || size.bytes_verified == bytes);
+    return size.reads > 0 && (!report.reads || size.reads == *report.reads) && size.size > 0
+           && !__builtin_mul_overflow(size.size, size.reads, &bytes) && size.bytes_read == bytes
+           && (!report.verified || size.bytes_verified == bytes);
 }
 
 // From what is least to what is most alarming.
@@ -60,7 +61,7 @@ std::vector<std::string> bad_hosts(const Report& report) {
         return outcome == Outcome::no_device || outcome == Outcome::setup_failed;
     };
     for (const Result& result : report.results) {
-        const Outcome outcome = weighed_outcome(result, report.verified);
+        const Outcome outcome = weighed_outcome(result, report);
         Readers& readers = by_server[result.server_rank];
         readers.server_host = result.server_host;
         readers.all += outcome != Outcome::not_run ? 1 : 0;
@@ -69,7 +70,7 @@ std::vector<std::string> bad_hosts(const Report& report) {
     }
     std::set<std::string> hosts;
     for (const Result& result : report.results) {
-        const Outcome outcome = weighed_outcome(result, report.verified);
+        const Outcome outcome = weighed_outcome(result, report);
         if (outcome == Outcome::pass) {
             continue;
         }
@@ -94,16 +95,18 @@ std::vector<std::string> bad_hosts(const Report& report) {
 
 }  // namespace
 
-Outcome weighed_outcome(const Result& result, bool verified) noexcept {
+Outcome weighed_outcome(const Result& result, const Report& report) noexcept {
     if (result.outcome != Outcome::pass) {
         return result.outcome;
     }
     if (std::ranges::any_of(result.sizes, known_wrong)) {
         return Outcome::corrupt;
     }
-    const bool all = !result.sizes.empty()
-                     && std::ranges::all_of(result.sizes, [verified](const SizeResult& size) {
-                            return complete(size, verified);
+    const bool as_asked = report.sizes.empty()
+                          || std::ranges::equal(result.sizes, report.sizes, {}, &SizeResult::size);
+    const bool all = as_asked && !result.sizes.empty()
+                     && std::ranges::all_of(result.sizes, [&report](const SizeResult& size) {
+                            return complete(size, report);
                         });
     return all ? Outcome::pass : Outcome::read_failed;
 }
@@ -113,7 +116,7 @@ Verdict judge(const Report& report) {
     verdict.expected = report.results.size();
     bool nothing_read = true;
     for (const Result& result : report.results) {
-        const Outcome outcome = weighed_outcome(result, report.verified);
+        const Outcome outcome = weighed_outcome(result, report);
         ++(outcome == Outcome::pass ? verdict.passed : verdict.failed);
         if (&result == &report.results.front() || severity(outcome) > severity(verdict.outcome)) {
             verdict.outcome = outcome;

@@ -40,7 +40,9 @@ struct Report {
     std::optional<Slurm> slurm;
     std::vector<ServerInfo> servers;
     std::vector<Result> results;
-    bool verified = true;     ///< every byte was to be checked (--verify full)
+    std::vector<std::uint64_t> sizes;    ///< that every reader was to read; empty: not known
+    std::optional<std::uint64_t> reads;  ///< of each size, if it was to be so many
+    bool verified = true;                ///< every byte was to be checked (--verify full)
     std::string interrupted;  ///< the signal that ended the run early, "SIGTERM"; empty: none
 };
 
@@ -60,11 +62,12 @@ struct Verdict {
     std::vector<std::string> bad_hosts;  ///< sorted, each once: where to look
 };
 
-/// What a result amounts to when its evidence is weighed. A PASS stands only on evidence: at least
-/// one size, each with reads, guards intact, no mismatch and, when `verified`, as many bytes
-/// verified as were read. Without it, it is CORRUPT (something is known to be wrong) or READ_FAILED
-/// (something is missing). Any other outcome stands as it is.
-[[nodiscard]] Outcome weighed_outcome(const Result& result, bool verified) noexcept;
+/// What a result of this report amounts to when its evidence is weighed. A PASS stands only on
+/// evidence: every size that was to be read and at least one, each with all the reads that were
+/// asked for, guards intact, no mismatch and, when `verified`, as many bytes verified as were read.
+/// Without it, it is CORRUPT (something is known to be wrong) or READ_FAILED (something is
+/// missing). Any other outcome stands as it is.
+[[nodiscard]] Outcome weighed_outcome(const Result& result, const Report& report) noexcept;
 
 /// The verdict: kExitPass only when there is at least one result and all are PASS when weighed;
 /// kExitNothingRead when no byte was read and no reader got further than its or the server's

@@ -1,6 +1,7 @@
 // What became of one reader, and what a server says of itself.
 #pragma once
 
+#include "rdma_read/verify/bound.hpp"
 #include "rdma_read/verify/measurement.hpp"
 #include "rdma_read/verify/mismatch.hpp"
 #include "rdma_read/verify/run_id.hpp"
@@ -47,6 +48,8 @@ struct SizeResult {
     std::optional<double> bandwidth_bytes_per_s;  ///< of the throughput phase
     std::optional<double> reads_per_s;            ///< of the throughput phase
     double seconds = 0;                           ///< that the throughput phase took
+    std::optional<double> checking_s;             ///< of these, spent on checking; sampled
+    std::optional<Bound> bound;                   ///< what keeps it from being faster
 };
 
 /// The way that was read over. An empty string is an unknown.
@@ -58,6 +61,7 @@ struct Path {
     std::string gid;                                ///< of the local port
     std::optional<std::uint32_t> mtu;               ///< active, in bytes
     std::optional<std::uint32_t> depth_negotiated;  ///< outstanding reads that both ends agreed on
+    std::optional<double> rate_gbps;                ///< of the local port
 };
 
 /// What became of one reader at one server. As constructed: nothing has happened yet.
@@ -74,9 +78,14 @@ struct Result {
     Path path;
     std::optional<double> connect_ms;
     std::uint32_t attempts = 0;                    ///< to connect
+    std::string read_started;                      ///< by the reader's clock, ISO 8601, UTC
+    std::string read_ended;                        ///< the same
     std::vector<SizeResult> sizes;                 ///< in the order in which they were run
     std::map<std::string, std::int64_t> counters;  ///< of the device: how much each went up
     std::vector<std::string> notes;                ///< remarks that are not failures, for a person
+    std::vector<std::string> warnings;             ///< why its numbers may not be trusted
+    std::optional<double> clock_ns;                ///< what one reading of the clock costs
+    std::string cores;  ///< where its thread may run, "0-3"; empty: unknown
 };
 
 /// What a server says of itself. An empty string is an unknown.

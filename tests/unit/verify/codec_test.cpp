@@ -28,9 +28,11 @@ Result full_result() {
     result.error = "1 of 1000 reads brought wrong data";
     result.hint = "run it again";
     result.confirmed = true;
-    result.path = {"mlx5_0", 1, "10.0.0.4", "10.0.0.1", "fe80::1", 4096, 16};
+    result.path = {"mlx5_0", 1, "10.0.0.4", "10.0.0.1", "fe80::1", 4096, 16, 100.0};
     result.connect_ms = 1.25;
     result.attempts = 2;
+    result.read_started = "2030-01-02T03:04:05.000006Z";
+    result.read_ended = "2030-01-02T03:04:06.000007Z";
     SizeResult size;
     size.size = 65536;
     size.reads = 1000;
@@ -45,9 +47,13 @@ Result full_result() {
     size.bandwidth_bytes_per_s = 1.5e9;
     size.reads_per_s = 22888;
     size.seconds = 0.5;
+    size.checking_s = 0.125;
     result.sizes = {size, SizeResult{}};
     result.counters = {{"out_of_sequence", 3}, {"retries", -1}};
     result.notes = {"one", "", "three"};
+    result.warnings = {"two ranks share a core"};
+    result.clock_ns = 21.5;
+    result.cores = "0-3";
     return result;
 }
 
@@ -88,6 +94,8 @@ TEST(Codec, AResultComesBackWhole) {
     EXPECT_EQ(result.path.depth_negotiated, 16U);
     EXPECT_EQ(result.connect_ms, 1.25);
     EXPECT_EQ(result.attempts, 2U);
+    EXPECT_EQ(result.read_started, "2030-01-02T03:04:05.000006Z");
+    EXPECT_EQ(result.read_ended, "2030-01-02T03:04:06.000007Z");
     ASSERT_EQ(result.sizes.size(), 2U);
     const SizeResult& size = result.sizes[0];
     EXPECT_EQ(size.size, 65536U);
@@ -110,6 +118,11 @@ TEST(Codec, AResultComesBackWhole) {
     EXPECT_EQ(size.bandwidth_bytes_per_s, 1.5e9);
     EXPECT_EQ(size.reads_per_s, 22888);
     EXPECT_EQ(size.seconds, 0.5);
+    EXPECT_EQ(size.checking_s, 0.125);
+    EXPECT_EQ(result.path.rate_gbps, 100.0);
+    EXPECT_EQ(result.warnings, std::vector<std::string>{"two ranks share a core"});
+    EXPECT_EQ(result.clock_ns, 21.5);
+    EXPECT_EQ(result.cores, "0-3");
     EXPECT_FALSE(result.sizes[1].latency_us);
     EXPECT_EQ(result.counters, full_result().counters);
     EXPECT_EQ(result.notes, full_result().notes);

@@ -34,17 +34,19 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     EXPECT_THAT(keys(json["servers"][0]),
                 ElementsAre("rank", "host", "device", "port_num", "address", "port", "link_layer",
                             "mtu", "rate_gbps", "cpu_s_while_serving", "serving_s", "connections"));
-    EXPECT_THAT(keys(json["results"][1]),
-                ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome",
-                            "phase", "error", "hint", "confirmed", "path", "connect_ms", "attempts",
-                            "sizes", "counters"));
+    EXPECT_THAT(
+        keys(json["results"][1]),
+        ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome", "phase",
+                    "error", "hint", "confirmed", "path", "connect_ms", "attempts", "read_started",
+                    "read_ended", "sizes", "counters", "clock_ns", "notes", "warnings"));
     EXPECT_THAT(keys(json["results"][1]["path"]),
                 ElementsAre("local_device", "local_port_num", "local_address", "remote_address",
-                            "gid", "mtu", "depth_negotiated"));
+                            "gid", "mtu", "depth_negotiated", "rate_gbps"));
     const Json& size = json["results"][1]["sizes"][0];
-    EXPECT_THAT(keys(size), ElementsAre("size", "reads", "bytes_read", "bytes_verified",
-                                        "mismatches", "guard_intact", "latency_us",
-                                        "bandwidth_bytes_per_s", "reads_per_s", "seconds"));
+    EXPECT_THAT(keys(size),
+                ElementsAre("size", "reads", "bytes_read", "bytes_verified", "mismatches",
+                            "guard_intact", "latency_us", "bandwidth_bytes_per_s", "reads_per_s",
+                            "seconds", "checking_s", "bound"));
     EXPECT_THAT(keys(size["mismatches"][0]),
                 ElementsAre("read", "offset", "length", "kind", "detail"));
     EXPECT_THAT(keys(size["latency_us"]),
@@ -103,8 +105,9 @@ TEST(JsonReport, HasNullForWhatIsNotKnown) {
     for (const auto& item : json["results"][0]["path"].items()) {
         EXPECT_TRUE(item.value().is_null()) << item.key();
     }
-    for (const char* const key : {"server_rank", "reader_rank", "server_host", "reader_host",
-                                  "phase", "error", "hint", "confirmed", "connect_ms"}) {
+    for (const char* const key :
+         {"server_rank", "reader_rank", "server_host", "reader_host", "phase", "error", "hint",
+          "confirmed", "connect_ms", "read_started", "read_ended"}) {
         EXPECT_TRUE(json["results"][0][key].is_null()) << key;
     }
     EXPECT_EQ(json["results"][0]["outcome"], "NOT_RUN");

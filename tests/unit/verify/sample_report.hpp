@@ -12,7 +12,7 @@ inline Result sample_result(std::int32_t reader) {
     result.server_host = "node1";
     result.reader_host = "node" + std::to_string(reader + 1);
     result.outcome = Outcome::pass;
-    result.path = {"rxe0", 1, "10.0.0." + std::to_string(reader + 1), "10.0.0.1", "", 1024, 16};
+    result.path = {"rxe0", 1, "10.0.0." + std::to_string(reader + 1), "10.0.0.1", "", 1024, 16, {}};
     result.connect_ms = 3.5;
     result.attempts = 1;
     SizeResult size;

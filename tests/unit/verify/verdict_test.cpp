@@ -79,6 +79,21 @@ TEST(Verdict, DoesNotBelieveAPassWithoutItsEvidence) {
     EXPECT_EQ(judge(report).exit_code, 1) << "a PASS without any size";
 }
 
+TEST(Verdict, DoesNotBelieveAPassOfLessThanWasAskedFor) {
+    Report report = sample_report();
+    report.sizes = {65536};
+    report.reads = 1000;
+    EXPECT_EQ(judge(report).exit_code, 0);
+    report.reads = 1001;
+    EXPECT_EQ(judge(report).outcome, Outcome::read_failed);
+    report.reads.reset();
+    EXPECT_EQ(judge(report).exit_code, 0) << "as many as the time allowed";
+    for (const auto& sizes : {std::vector<std::uint64_t>{65536, 8}, {4096}}) {
+        report.sizes = sizes;
+        EXPECT_EQ(judge(report).outcome, Outcome::read_failed);
+    }
+}
+
 TEST(Verdict, WithVerifyOffNeedsReadsButNoVerifiedBytes) {
     Report report = sample_report();
     report.verified = false;
