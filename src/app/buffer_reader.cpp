@@ -2,11 +2,15 @@
 #include "app/buffer_reader.hpp"
 
 #include "app/buffer_server.hpp"
+#include "app/caveat.hpp"
+#include "app/host.hpp"
+#include "app/placement.hpp"
 #include "rdma_read/rdma/buffer.hpp"
 #include "rdma_read/rdma/error.hpp"
 #include "rdma_read/rdma/read_client.hpp"
 #include "rdma_read/rdma/read_stream.hpp"
 #include "rdma_read/verify/checker.hpp"
+#include "rdma_read/verify/clock.hpp"
 
 #include <fmt/format.h>
 
@@ -56,18 +60,41 @@ verify::Outcome outcome_of(rdma::Failure failure, rdma::Phase phase) {
     return verify::Outcome::read_failed;
 }
 
-// Lets the checker say where each read goes and look at what it brought.
+// Lets the checker say where each read goes and look at what it brought, and knows how long that
+// took: of a sample, because two looks at the clock for every short read would cost more than the
+// check.
 class CheckedReads : public rdma::ReadSink {
   public:
     explicit CheckedReads(verify::Checker& checker) : checker_(checker) {}
+    [[nodiscard]] std::optional<double> checking_s() const noexcept {
+        if (sampled_ == 0) {
+            return std::nullopt;
+        }
+        return std::chrono::duration<double>(sampled_time_).count()
+               * (static_cast<double>(reads_) / static_cast<double>(sampled_));
+    }
     rdma::ReadRequest next(std::uint32_t slot) override {
         const auto target = checker_.next(slot);
         return {target.remote_offset, target.destination};
     }
-    void finished(std::uint32_t slot) override { checker_.finished(slot); }
+    void finished(std::uint32_t slot) override {
+        if (reads_++ % kSampleEvery != 0) {
+            checker_.finished(slot);
+            return;
+        }
+        const auto begin = std::chrono::steady_clock::now();
+        checker_.finished(slot);
+        sampled_time_ += std::chrono::steady_clock::now() - begin;
+        ++sampled_;
+    }
 
   private:
+    static constexpr std::uint64_t kSampleEvery = 16;
+
     verify::Checker& checker_;
+    std::uint64_t reads_ = 0;
+    std::uint64_t sampled_ = 0;
+    std::chrono::nanoseconds sampled_time_{};
 };
 
 class Reader {
@@ -78,10 +105,16 @@ class Reader {
     verify::Result run();
 
   private:
+    // Reads of this size in flight, over all queue pairs.
+    [[nodiscard]] std::uint32_t in_flight(std::uint64_t size) const;
+    // Places for them to land in.
     [[nodiscard]] std::uint32_t slots(std::uint64_t size) const;
     [[nodiscard]] std::size_t memory_needed() const;
     void connect(std::span<std::byte> memory);
     bool read_size(std::uint64_t bytes, std::span<std::byte> memory);
+    // Goes near the device, and notes what speaks against the numbers to come.
+    [[nodiscard]] Binding settle(const Placement& placement);
+    void warn(std::optional<std::string> warning);
     // How long the latency phase of the newest size may take.
     [[nodiscard]] std::chrono::nanoseconds latency_budget() const;
     std::optional<rdma::ReadFailure> measure_latency(rdma::ReadStream& stream,
@@ -97,12 +130,18 @@ class Reader {
     // The client's registration covers the memory, so it goes first.
     std::optional<rdma::Buffer> memory_;
     std::unique_ptr<rdma::ReadClient> client_;
+    verify::ClockCost clock_;
     verify::Result result_;
 };
 
-std::uint32_t Reader::slots(std::uint64_t size) const {
+std::uint32_t Reader::in_flight(std::uint64_t size) const {
     const auto affordable = std::max<std::uint64_t>(kDestinationBytes / size, kLeastSlots);
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(task_.options.depth, affordable));
+    const auto wanted = std::uint64_t{task_.options.depth} * task_.options.qps;
+    return static_cast<std::uint32_t>(std::min(wanted, affordable));
+}
+
+std::uint32_t Reader::slots(std::uint64_t size) const {
+    return in_flight(size);
 }
 
 std::size_t Reader::memory_needed() const {
@@ -132,9 +171,18 @@ void Reader::connect(std::span<std::byte> memory) {
     config.server = *server;
     config.hello = {announcement.run, static_cast<std::uint32_t>(task_.rank)};
     config.depth = task_.options.depth;
+    config.queue_pairs = task_.options.qps;
     config.destination = memory;
     config.stop = task_.stop;
-    auto connected = rdma::connect_with_retry(config, deadline_, result_.attempts);
+    // The descriptor is the permission to read, and whoever has to wait for it has its whole budget
+    // still before it.
+    const auto turns = task_.options.turns_before(static_cast<std::uint32_t>(task_.ranks) - 1);
+    auto connected = rdma::connect_with_retry(
+        config, rdma::Deadline::after(task_.options.timeout * (turns + 1)), result_.attempts);
+    if (turns > 0) {
+        deadline_ = rdma::Deadline::after(task_.options.timeout);
+    }
+    result_.read_started = utc_now_precisely();
     client_ = std::move(connected.client);
     result_.connect_ms = std::chrono::duration<double, std::milli>(connected.took).count();
 
@@ -148,12 +196,35 @@ void Reader::connect(std::span<std::byte> memory) {
         result_.path.mtu = path.mtu;
     }
     result_.path.depth_negotiated = path.depth_negotiated;
+    if (path.rate_gbps > 0) {
+        result_.path.rate_gbps = path.rate_gbps;
+    }
     if (client_->remote().length != announcement.buffer_bytes) {
         throw rdma::Error(rdma::Failure::protocol, rdma::Phase::descriptor,
                           fmt::format("the server's descriptor says {} bytes, its announcement {}",
                                       client_->remote().length, announcement.buffer_bytes),
                           "both ends must be of the same build and run");
     }
+}
+
+void Reader::warn(std::optional<std::string> warning) {
+    auto& all = result_.warnings;
+    if (warning && std::ranges::find(all, *warning) == all.end()) {
+        all.push_back(*std::move(warning));
+    }
+}
+
+Binding Reader::settle(const Placement& placement) {
+    Binding binding = placement.bind_near(result_.path.local_device, std::nullopt);
+    if (const auto thread = placement.thread()) {
+        result_.cores = placement.cores(*thread).to_string();
+        warn(far_from_device(placement, *thread, result_.path.local_device));
+        warn(frequency_scaling(*thread));
+    }
+    warn(depth_clamped(task_.options.depth, client_->path().depth_negotiated));
+    clock_ = verify::clock_cost();
+    result_.clock_ns = clock_.read_ns;
+    return binding;
 }
 
 std::chrono::nanoseconds Reader::latency_budget() const {
@@ -197,7 +268,8 @@ std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& st
     checker.begin_phase(verify::Phase::throughput);
     CheckedReads reads(checker);
     rdma::StreamPlan plan;
-    plan.slots = size.depth;
+    plan.slots = slots(size.size);
+    plan.in_flight = size.depth;
     if (task_.options.duration) {
         plan.until = rdma::Deadline::after(*task_.options.duration);
     } else {
@@ -208,9 +280,19 @@ std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& st
     size.bytes_read = checker.reads() * size.size;
     size.bytes_verified = checker.bytes_verified();
     size.seconds = std::chrono::duration<double>(summary.duration).count();
-    if (!summary.failure && size.seconds > 0) {
-        size.bandwidth_bytes_per_s = static_cast<double>(size.bytes_read) / size.seconds;
-        size.reads_per_s = static_cast<double>(size.reads) / size.seconds;
+    if (task_.options.verify) {
+        size.checking_s = reads.checking_s();
+    }
+    if (!summary.failure) {
+        // Of a timed phase the middle, where it is long enough to have one.
+        const bool steady = summary.steady_reads > 0 && summary.steady_duration.count() > 0;
+        const auto rate =
+            steady ? verify::Rate::of(summary.steady_reads, size.size, summary.steady_duration)
+                   : verify::Rate::of(size.reads, size.size, summary.duration);
+        if (rate) {
+            size.bandwidth_bytes_per_s = rate->bytes_per_s;
+            size.reads_per_s = rate->reads_per_s;
+        }
     }
     return std::move(summary.failure);
 }
@@ -228,7 +310,7 @@ bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
     rdma::ReadStream stream(*client_);
     verify::SizeResult& size = result_.sizes.emplace_back();
     size.size = bytes;
-    size.depth = config.slots;
+    size.depth = in_flight(bytes);
 
     auto failure = measure_latency(stream, checker, size);
     if (!failure) {
@@ -237,6 +319,12 @@ bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
     size.mismatched_reads = checker.total().mismatched_reads;
     size.mismatches = checker.mismatches();
     size.guard_intact = checker.guards_intact();
+    if (size.latency_us) {
+        warn(coarse_clock(clock_, size.latency_us->min));
+    }
+    if (size.checking_s) {
+        warn(slow_checking(*size.checking_s, size.seconds, size.bytes_read));
+    }
 
     // Wrong data outweighs a failure that came after it.
     if (size.mismatched_reads > 0) {
@@ -261,6 +349,15 @@ bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
              "the device or its driver is faulty; check its firmware");
         return false;
     }
+    if (failure && failure->failure == rdma::Failure::timeout && size.reads > 0) {
+        fail(verify::Outcome::timeout, "read",
+             task_.options.duration ? fmt::format("{}; {} were done", failure->message, size.reads)
+                                    : fmt::format("{}; {} of {} were done", failure->message,
+                                                  size.reads, task_.options.iterations),
+             "if reads went on until then, there were too many for the time: fewer --iterations, "
+             "--duration, or a longer --timeout; else look at the server and the link");
+        return false;
+    }
     if (failure) {
         fail(outcome_of(failure->failure, rdma::Phase::read), "read", failure->message,
              failure->hint);
@@ -275,10 +372,13 @@ verify::Result Reader::run() {
     result_.reader_rank = task_.rank;
     result_.reader_host = task_.host;
     try {
-        memory_.emplace(memory_needed());
+        memory_.emplace(memory_needed(), task_.options.pages());
         connect(memory_->bytes());
+        const Placement placement;
+        const Binding binding = settle(placement);
         const bool all_read = std::ranges::all_of(
             task_.options.sizes, [&](auto size) { return read_size(size, memory_->bytes()); });
+        result_.read_ended = utc_now_precisely();
         if (all_read && client_->ended()) {
             // The data was right, but the server or the device went away under it.
             fail(verify::Outcome::read_failed, "read",

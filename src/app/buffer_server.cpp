@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace rdma_read::app {
@@ -21,7 +22,13 @@ rdma::ReadServerConfig server_config(const ServerTask& task) {
     config.address = choose_server_port(task.options).address.with_port(task.options.port);
     config.run = task.run;
     config.ranks = static_cast<std::uint32_t>(task.ranks);
-    config.max_connections = static_cast<std::uint32_t>(task.ranks);
+    config.queue_pairs_per_rank = task.options.qps;
+    config.max_connections = static_cast<std::uint32_t>(task.ranks) * task.options.qps;
+    config.concurrency = task.options.concurrency;
+    // The descriptor is the start signal: what is measured is the load of all of them.
+    const auto readers = static_cast<std::uint32_t>(task.ranks) - 1;
+    config.start_together =
+        config.concurrency == 0 ? readers : std::min(readers, config.concurrency);
     return config;
 }
 
@@ -49,7 +56,7 @@ rdma::DevicePort choose_server_port(const Options& options) {
 }
 
 rdma::Buffer filled_buffer(const ServerTask& task) {
-    rdma::Buffer memory(task.options.buffer_bytes());
+    rdma::Buffer memory(task.options.buffer_bytes(), task.options.pages());
     verify::Pattern(task.run, static_cast<std::uint32_t>(task.rank)).fill(memory.bytes());
     return memory;
 }

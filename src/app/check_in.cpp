@@ -11,7 +11,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <iterator>
 #include <span>
+#include <sstream>
 #include <stdexcept>
 #include <type_traits>
 
@@ -86,6 +88,23 @@ Introduction read_introduction(const cluster::Message& message) {
     return {text.substr(0, end), text.substr(end + 1)};
 }
 
+// The items of two lists of options that differ, "depth=8 and depth=16, …".
+std::string differences(const std::string& one, const std::string& other) {
+    const auto items = [](const std::string& text) {
+        std::istringstream words(text);
+        return std::vector<std::string>(std::istream_iterator<std::string>(words), {});
+    };
+    const auto left = items(one);
+    const auto right = items(other);
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+        if (left[i] != right[i]) {
+            texts.push_back(fmt::format("{} and {}", left[i], right[i]));
+        }
+    }
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
 // The exit code without a run, decided by the root, and what it says; nothing if there is a run.
 struct Decision {
     std::optional<int> exit_code;
@@ -104,9 +123,10 @@ Decision decide(const std::vector<Introduction>& all, const Options* options) {
         all, [&](const auto& rank) { return rank.options != all.front().options; });
     if (other != all.end()) {
         return {kExitUsage,
-                fmt::format("{}: rank {} was started with other options than rank 0 ({} and {}); "
-                            "give all programs of a job the same options\n",
-                            kProgram, other - all.begin(), other->options, all.front().options)};
+                fmt::format("{}: rank {} was started with other options than rank 0 ({}); give all "
+                            "programs of a job the same options\n",
+                            kProgram, other - all.begin(),
+                            differences(other->options, all.front().options))};
     }
     if (auto problem = contradiction_with_ranks(*options, static_cast<int>(all.size()))) {
         return {kExitUsage, std::move(*problem)};

@@ -1,6 +1,7 @@
 // Host name and wall clock.
 #include "app/host.hpp"
 
+#include <fmt/chrono.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,13 +20,13 @@ std::string host_name() {
 }
 
 std::string utc_now() {
-    const std::time_t now = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&now, &parts);
-    std::array<char, 32> text{};
-    const std::size_t length =
-        std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return {text.data(), length};
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+std::string utc_now_precisely() {
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z", fmt::gmtime(now.tv_sec), now.tv_nsec / 1000);
 }
 
 }  // namespace rdma_read::app

@@ -11,4 +11,7 @@ namespace rdma_read::app {
 /// The time as ISO 8601 in UTC, "2026-01-31T12:34:56Z".
 [[nodiscard]] std::string utc_now();
 
+/// The same with microseconds, "2026-01-31T12:34:56.012345Z", so that times can be compared.
+[[nodiscard]] std::string utc_now_precisely();
+
 }  // namespace rdma_read::app

@@ -19,6 +19,8 @@ constexpr std::uint64_t kLargestBuffer = kLargestSize * 2;
 constexpr std::size_t kMostSizes = 64;
 constexpr std::uint64_t kMostIterations = 1'000'000'000;
 constexpr std::uint64_t kDeepest = 1024;
+constexpr std::uint64_t kMostQueuePairs = 64;
+constexpr std::uint64_t kMostAtATime = 1'000'000;
 constexpr std::uint64_t kLastDevicePort = 255;
 constexpr std::size_t kLongestDeviceName = 63;  // IB_DEVICE_NAME_MAX, with its NUL
 
@@ -40,15 +42,23 @@ const CommandLineSpec& spec() {
              "Run each throughput phase for this many seconds\n"
              "instead. Default: not set, --iterations counts."},
             {"--depth", "N", fmt::format("reads from 1 to {}", kDeepest),
-             "Reads in flight per queue pair. Default 16."},
+             "Reads in flight per queue pair. Each needs memory of\n"
+             "its size, together at most 64M or two reads. Default 16."},
+            {"--qps", "N", fmt::format("queue pairs from 1 to {}", kMostQueuePairs),
+             "Queue pairs per reader. Default 1."},
             {"--buffer", "BYTES", "bytes from 1 to 2048G, at least the largest size plus 65528",
              "Exposed buffer in bytes (K, M, G): at least the largest\n"
              "size, rounded up to 8, plus 65528. Default: that."},
+            {"--hugepages", "", "",
+             "Put the buffers of server and readers on huge pages.\nDefault: off."},
             {"--pattern", "NAME", "star",
              "Who reads from whom. star: all ranks read from one\n"
              "server. Default star."},
             {"--server", "RANK", "a rank: 0 or more, below the number of ranks",
              "Rank of the server. Default 0."},
+            {"--concurrency", "N", fmt::format("0 to {}", kMostAtATime),
+             "Readers that read from the server at a time, the others\n"
+             "wait for their turn; 0: all. Default 0."},
             {"--server-ip", "ADDR", "a literal IPv4 or IPv6 address without scope",
              "Address on which the server listens. Default: chosen\nautomatically."},
             {"--interface", "NAME",
@@ -62,7 +72,8 @@ const CommandLineSpec& spec() {
             {"--port", "N", "0 to 65535",
              "Port number in the RDMA TCP port space; 0: any free one.\nDefault 0."},
             {"--timeout", "SECONDS", seconds,
-             "A reader's whole budget in seconds: connect, read,\ncheck. Default 30."},
+             "A reader's whole budget in seconds: connect, read,\n"
+             "check; its wait for a turn does not count. Default 30."},
             {"--verify", "MODE", "full, off",
              "full: check every byte of every read. off: measure\n"
              "only, never reported as verified. Default full."},
@@ -74,9 +85,10 @@ const CommandLineSpec& spec() {
         },
         "Exit codes:\n"
         "  0  every expected read was made, fully checked, and right\n"
-        "  1  at least one reader is not PASS\n"
-        "  2  wrong command line\n"
-        "  3  nothing could be read: no server, no device, fewer than two ranks",
+        "  1  at least one reader is not PASS, or a report could not be written\n"
+        "  2  wrong command line, or ranks with different options\n"
+        "  3  nothing could be read: no server, no device, no memory to read into,\n"
+        "     fewer than two ranks",
     };
     return spec;
 }
@@ -193,8 +205,9 @@ void reject_contradictions(const CommandLine& line, const Options& options) {
     }
     const auto sizes = static_cast<std::int64_t>(options.sizes.size());
     if (duration && *options.duration * sizes >= options.timeout) {
-        duration.fail(fmt::format("{} {} of this duration do not end before --timeout {}", sizes,
-                                  sizes == 1 ? "phase" : "phases", format_seconds(options.timeout)),
+        duration.fail(fmt::format("{} of this duration {} not end before --timeout {}",
+                                  sizes == 1 ? "a phase" : fmt::format("{} phases", sizes),
+                                  sizes == 1 ? "does" : "do", format_seconds(options.timeout)),
                       fmt::format("less than {} seconds, or a longer --timeout",
                                   format_seconds(options.timeout / sizes)));
     }
@@ -218,6 +231,13 @@ Options interpret(const CommandLine& line) {
     }
     if (const Value value(line, "--depth"); value) {
         options.depth = static_cast<std::uint32_t>(value.whole(1, kDeepest));
+    }
+    if (const Value value(line, "--qps"); value) {
+        options.qps = static_cast<std::uint32_t>(value.whole(1, kMostQueuePairs));
+    }
+    options.hugepages = line.has("--hugepages");
+    if (const Value value(line, "--concurrency"); value) {
+        options.concurrency = static_cast<std::uint32_t>(value.whole(0, kMostAtATime));
     }
     if (const Value value(line, "--buffer"); value) {
         options.buffer = value.bytes(value.text(), kLargestBuffer);
@@ -288,6 +308,10 @@ std::uint64_t Options::largest_size() const {
     return *std::max_element(sizes.begin(), sizes.end());
 }
 
+std::uint32_t Options::turns_before(std::uint32_t readers) const {
+    return concurrency == 0 || readers == 0 ? 0 : (readers - 1) / concurrency;
+}
+
 std::uint64_t Options::buffer_bytes() const {
     return buffer.value_or(buffer_needed(largest_size()));
 }
@@ -353,9 +377,12 @@ verify::OptionMap options_for_report(const Options& options) {
         {"iterations", options.iterations},
         {"duration", OptionValue()},
         {"depth", std::uint64_t{options.depth}},
+        {"qps", std::uint64_t{options.qps}},
         {"buffer", options.buffer_bytes()},
+        {"hugepages", options.hugepages},
         {"pattern", std::string("star")},
         {"server", static_cast<std::uint64_t>(options.server)},
+        {"concurrency", std::uint64_t{options.concurrency}},
         {"server_ip", text(options.server_ip)},
         {"interface", text(options.interface)},
         {"device", OptionValue()},

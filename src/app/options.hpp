@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/command_line.hpp"
+#include "rdma_read/rdma/buffer.hpp"
 #include "rdma_read/verify/report.hpp"
 
 #include <chrono>
@@ -41,9 +42,12 @@ struct Options {
     std::uint64_t iterations = 1000;  ///< Reads per size and reader; unused with `duration`.
     std::optional<std::chrono::nanoseconds> duration;  ///< Of each throughput phase.
     std::uint32_t depth = 16;                          ///< Reads in flight per queue pair.
+    std::uint32_t qps = 1;                             ///< Queue pairs per reader.
     std::optional<std::uint64_t> buffer;               ///< Bytes exposed, if the user chose.
+    bool hugepages = false;                            ///< Buffers of both ends on huge pages.
     ReadPattern pattern = ReadPattern::star;
     int server = 0;                        ///< Rank of the server.
+    std::uint32_t concurrency = 0;         ///< Readers that read at a time; 0: all.
     std::optional<std::string> server_ip;  ///< Literal IPv4 or IPv6 address, no scope.
     std::optional<std::string> interface;  ///< Network interface.
     std::optional<DeviceName> device;
@@ -54,6 +58,13 @@ struct Options {
     Progress progress = Progress::automatic;
 
     [[nodiscard]] std::uint64_t largest_size() const;
+    /// The kind of pages for buffers.
+    [[nodiscard]] rdma::Pages pages() const {
+        return hugepages ? rdma::Pages::huge : rdma::Pages::normal;
+    }
+    /// How many budgets of `timeout` a reader may wait for its turn, when `readers` come at once: 0
+    /// where all read at a time.
+    [[nodiscard]] std::uint32_t turns_before(std::uint32_t readers) const;
     /// Bytes to expose: what the user chose, else the least that is needed.
     [[nodiscard]] std::uint64_t buffer_bytes() const;
 };

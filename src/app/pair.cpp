@@ -42,6 +42,18 @@ rdma::Address address_to_bind(const PairServerOptions& options) {
                       fmt::format("{} is no IPv4 or IPv6 address", text));
 }
 
+// The device port of an address; nothing for a wildcard. Throws for an address that no reader could
+// come in by, the loopback's for one.
+std::optional<rdma::DevicePort> port_to_bind(const rdma::EventChannel& channel,
+                                             const rdma::Address& address) {
+    if (address.is_wildcard()) {
+        return std::nullopt;
+    }
+    rdma::PortWish wish;
+    wish.address = address.with_port(0);
+    return rdma::choose_port(rdma::list_device_ports(channel), wish).port;
+}
+
 std::unique_ptr<rdma::ReadServer> listen(const rdma::ReadServerConfig& config,
                                          std::span<std::byte> memory, bool any_address) {
     try {
@@ -126,14 +138,16 @@ int serve_text(const PairServerOptions& options) {
     rdma::ReadServerConfig config;
     config.address = address_to_bind(options);
     config.stop_fd = stop.fd();
+    const rdma::EventChannel channel;
+    const auto bound = port_to_bind(channel, config.address);
     const auto server = listen(config, memory.bytes(), !options.bind);
     server->on_notice([](const std::string& text) { say(kProgram, text); });
-    const rdma::EventChannel channel;
-    say(kProgram,
-        fmt::format("serving {} bytes on port {} of {}; read them with: rdma_read -c "
-                    "<address> --port {}",
-                    options.size, server->address().port(),
-                    rdma::describe(rdma::list_device_ports(channel)), server->address().port()));
+    const auto ports = bound ? std::vector{*bound} : rdma::list_device_ports(channel);
+    say(kProgram, fmt::format("serving {} bytes on port {} of {}; read them with: rdma_read -c {} "
+                              "--port {}",
+                              options.size, server->address().port(), rdma::describe(ports),
+                              ports.empty() ? "<address>" : ports.front().address.to_string(),
+                              server->address().port()));
     const rdma::ServeSummary summary = server->serve(options.clients);
     if (options.clients > 0 && summary.finished < options.clients) {
         say(kProgram,

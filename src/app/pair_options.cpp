@@ -52,7 +52,7 @@ const CommandLineSpec& spec() {
         },
         "Exit codes:\n"
         "  0  the read was made; the server has served its clients\n"
-        "  1  the read failed\n"
+        "  1  the read failed, or the server ended before it had served its clients\n"
         "  2  wrong command line\n"
         "  3  no device",
     };

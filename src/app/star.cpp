@@ -4,6 +4,7 @@
 #include "app/atomic_file.hpp"
 #include "app/check_in.hpp"
 #include "app/collector.hpp"
+#include "app/commentary.hpp"
 #include "app/host.hpp"
 #include "app/progress_line.hpp"
 #include "app/say.hpp"
@@ -115,7 +116,8 @@ bool Rank::announce(const std::atomic<bool>* stop) {
     if (announcement_.server.host.empty()) {
         announcement_.server.host = run_.hosts.at(static_cast<std::size_t>(run_.options.server));
     }
-    root_deadline_ = steady_clock::now() + run_.options.timeout + kGrace;
+    const auto turns = run_.options.turns_before(static_cast<std::uint32_t>(comm().size()) - 1);
+    root_deadline_ = steady_clock::now() + run_.options.timeout * (turns + 1) + kGrace;
     return heard;
 }
 
@@ -160,6 +162,10 @@ class Root : public Rank {
         report_.options = options_for_report(run.options);
         report_.mpi = cluster::MpiSession::library_version();
         report_.verified = run.options.verify;
+        report_.sizes = run.options.sizes;
+        if (!run.options.duration) {
+            report_.reads = run.options.iterations;
+        }
         if (!run.launch.slurm_job_id.empty()) {
             report_.slurm = verify::Slurm{run.launch.slurm_job_id, run.launch.slurm_step_id,
                                           run.launch.slurm_nodelist};
@@ -223,6 +229,11 @@ int Root::play() {
                 verify::Outcome::timeout, "nothing was heard of this rank by the deadline",
                 "its process or host may be stuck or dead; look at both, or give more time with "
                 "--timeout");
+    explain_bounds(report_, run().options);
+    warn_of_shared_cores(report_, run().options);
+    for (const std::string& warning : collected_warnings(report_)) {
+        say(kProgram, warning);
+    }
     const int exit_code = print(verify::judge(report_).exit_code);
     const cluster::Wait wait = stop().requested()
                                    ? cluster::Wait::lasting(kGrace)

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 
 _rdma_read_mpi() {
-    local options="--size --iterations --duration --depth --buffer --pattern --server --server-ip --interface --device
-        --port --timeout --verify --json --progress --version --help"
+    local options="--size --iterations --duration --depth --qps --buffer --hugepages --pattern --server --concurrency --server-ip
+        --interface --device --port --timeout --verify --json --progress --version --help"
     local sys=${RDMA_READ_SYSFS:-/sys} current=${COMP_WORDS[COMP_CWORD]} last=$((COMP_CWORD - 1)) words="" word device=""
     local IFS=$' \t\n'
     COMPREPLY=()
@@ -37,7 +37,7 @@ _rdma_read_mpi() {
             return
             ;;
         # Values that only the user knows.
-        --size | --iterations | --duration | --depth | --buffer | --server | --server-ip | --port | --timeout) return ;;
+        --size | --iterations | --duration | --depth | --qps | --buffer | --server | --concurrency | --server-ip | --port | --timeout) return ;;
         *)
             # An option that was given cannot be given again.
             for word in $options; do

@@ -21,8 +21,7 @@ constexpr std::uint64_t kWellUnderWay = 60'000;
 class Stop : public DeviceTest {
   protected:
     // A run of this many seconds, in which each rank leaves its process id in the folder.
-    [[nodiscard]] std::vector<std::string> long_run(int ranks,
-                                                    const std::string& seconds = "60",
+    [[nodiscard]] std::vector<std::string> long_run(int ranks, const std::string& seconds = "60",
                                                     const std::string& server = "0") const {
         const std::vector<std::string> options{"--duration", seconds, "--timeout", "100",
                                                "--server",   server,  "--json",    report_path()};

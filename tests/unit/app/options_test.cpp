@@ -107,6 +107,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"--depth", "0"}, {"--depth 0:", "1 to 1024"}},
         Wrong{{"--depth", "1025"}, {"--depth 1025:", "1 to 1024"}},
         Wrong{{"--depth", "deep"}, {"--depth deep:", "1 to 1024"}},
+        Wrong{{"--qps", "0"}, {"--qps 0:", "1 to 64"}},
+        Wrong{{"--qps", "65"}, {"--qps 65:", "1 to 64"}},
+        Wrong{{"--concurrency", "-1"}, {"--concurrency -1:", "0 to 1000000"}},
+        Wrong{{"--hugepages=yes"}, {"--hugepages yes: takes no value"}},
+        Wrong{{"--hugepages", "--hugepages"}, {"--hugepages: given twice"}},
         Wrong{{"--port", "65536"}, {"--port 65536:", "0 to 65535"}},
         Wrong{{"--port", "-1"}, {"--port -1:", "0 to 65535"}},
         Wrong{{"--port", "http"}, {"--port http:", "0 to 65535"}},
@@ -177,9 +182,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(
     Unknown, WrongCommandLine,
-    ::testing::Values(Wrong{{"--qps", "2"}, {"--qps: unknown option", "--size", "--help"}},
-                      Wrong{{"--hugepages"}, {"--hugepages: unknown option"}},
-                      Wrong{{"--concurrency", "1"}, {"--concurrency: unknown option"}},
+    ::testing::Values(Wrong{{"--qp", "2"}, {"--qp: unknown option", "--size", "--help"}},
+                      Wrong{{"--huge-pages"}, {"--huge-pages: unknown option"}},
                       Wrong{{"--self-test"}, {"--self-test: unknown option"}},
                       Wrong{{"--csv", "x"}, {"--csv: unknown option"}},
                       Wrong{{"--list-devices"}, {"--list-devices: unknown option"}},
@@ -202,6 +206,9 @@ TEST(Options, HaveTheDocumentedDefaults) {
     EXPECT_EQ(options.iterations, 1000U);
     EXPECT_EQ(options.duration, std::nullopt);
     EXPECT_EQ(options.depth, 16U);
+    EXPECT_EQ(options.qps, 1U);
+    EXPECT_FALSE(options.hugepages);
+    EXPECT_EQ(options.concurrency, 0U);
     EXPECT_EQ(options.buffer, std::nullopt);
     EXPECT_EQ(options.buffer_bytes(), 8191U * 8U + 65536U);
     EXPECT_EQ(options.pattern, ReadPattern::star);
@@ -222,6 +229,11 @@ TEST(Options, TakeWhatTheUserSays) {
                                     "--duration=0.5",
                                     "--depth",
                                     "128",
+                                    "--qps",
+                                    "4",
+                                    "--hugepages",
+                                    "--concurrency",
+                                    "2",
                                     "--buffer",
                                     "4G",
                                     "--pattern",
@@ -247,6 +259,9 @@ TEST(Options, TakeWhatTheUserSays) {
     EXPECT_THAT(options.sizes, ElementsAre(1, 4096, 65536, 1048576, 2147483648));
     EXPECT_THAT(options.duration, Optional(500ms));
     EXPECT_EQ(options.depth, 128U);
+    EXPECT_EQ(options.qps, 4U);
+    EXPECT_TRUE(options.hugepages);
+    EXPECT_EQ(options.concurrency, 2U);
     EXPECT_EQ(options.buffer_bytes(), 4294967296U);
     EXPECT_EQ(options.server, 3);
     EXPECT_EQ(options.server_ip, "fd00::1");
@@ -265,6 +280,8 @@ TEST(Options, TakeTheLimitsThemselves) {
     EXPECT_EQ(parsed({"--size", "1024G"}).largest_size(), std::uint64_t{1} << 40U);
     EXPECT_EQ(parsed({"--iterations", "1000000000"}).iterations, 1'000'000'000U);
     EXPECT_EQ(parsed({"--depth", "1024"}).depth, 1024U);
+    EXPECT_EQ(parsed({"--qps", "64"}).qps, 64U);
+    EXPECT_EQ(parsed({"--concurrency", "1000000"}).concurrency, 1000000U);
     EXPECT_EQ(parsed({"--port", "65535"}).port, 65535);
     EXPECT_EQ(parsed({"--timeout", "86400"}).timeout, 24h);
     EXPECT_EQ(parsed({"--buffer", "131064"}).buffer_bytes(), 131064U);
@@ -280,6 +297,14 @@ TEST(Options, ABufferForTheLargestReadHoldsTheWindowBehindIt) {
     EXPECT_EQ(buffer_needed(9), 65544U);
 }
 
+TEST(Options, AReaderWaitsForAsManyTurnsAsOthersMayHaveBeforeIt) {
+    EXPECT_EQ(parsed({}).turns_before(1000), 0U);
+    EXPECT_EQ(parsed({"--concurrency", "2"}).turns_before(0), 0U);
+    EXPECT_EQ(parsed({"--concurrency", "2"}).turns_before(2), 0U);
+    EXPECT_EQ(parsed({"--concurrency", "2"}).turns_before(3), 1U);
+    EXPECT_EQ(parsed({"--concurrency", "1"}).turns_before(7), 6U);
+}
+
 TEST(Options, HelpNamesEveryOptionWithItsDefaultAndTheExitCodes) {
     const auto result = parse({"--help"});
     const auto* const exit = std::get_if<EarlyExit>(&result);
@@ -293,7 +318,10 @@ TEST(Options, HelpNamesEveryOptionWithItsDefaultAndTheExitCodes) {
                                     "--duration SECONDS",
                                     "--depth N",
                                     "Default 16",
+                                    "--qps N",
                                     "--buffer BYTES",
+                                    "--hugepages",
+                                    "--concurrency N",
                                     "--pattern NAME",
                                     "Default star",
                                     "--server RANK",
@@ -415,7 +443,10 @@ TEST_F(JsonFile, BehindALinkIsJudgedWhereTheLinkLeads) {
 
 TEST(OptionsForReport, NameEveryOptionAndLeaveOutWhatWasNotChosen) {
     const auto map = options_for_report(parsed({"--size", "1,4K", "--server-ip", "10.0.0.1"}));
-    EXPECT_EQ(map.size(), 15U);
+    EXPECT_EQ(map.size(), 18U);
+    EXPECT_EQ(map.at("qps"), verify::OptionValue(std::uint64_t{1}));
+    EXPECT_EQ(map.at("hugepages"), verify::OptionValue(false));
+    EXPECT_EQ(map.at("concurrency"), verify::OptionValue(std::uint64_t{0}));
     EXPECT_EQ(map.at("size"), verify::OptionValue(std::vector<std::uint64_t>{1, 4096}));
     EXPECT_EQ(map.at("iterations"), verify::OptionValue(std::uint64_t{1000}));
     EXPECT_EQ(map.at("duration"), verify::OptionValue());

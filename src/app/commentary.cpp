@@ -1,0 +1,111 @@
+// Bounds and warnings over all readers of a run.
+#include "app/commentary.hpp"
+
+#include "app/caveat.hpp"
+#include "app/cpu_set.hpp"
+#include "app/quantity.hpp"
+#include "rdma_read/verify/bound.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+
+namespace rdma_read::app {
+
+namespace {
+
+bool passed(const verify::Result& result) {
+    return result.outcome == verify::Outcome::pass;
+}
+
+// How many read at a time, of so many that passed.
+std::uint32_t at_a_time(std::size_t readers, const Options& options) {
+    const auto all = static_cast<std::uint32_t>(readers);
+    return options.concurrency == 0 ? all : std::min(all, options.concurrency);
+}
+
+std::string size_text(std::uint64_t bytes) {
+    return fmt::format("reads of {}", format_bytes(bytes));
+}
+
+}  // namespace
+
+void explain_bounds(verify::Report& report, const Options& options) {
+    const auto readers = static_cast<std::size_t>(std::ranges::count_if(report.results, passed));
+    const std::optional<double> server_rate =
+        report.servers.empty() ? std::nullopt : report.servers.front().rate_gbps;
+    for (verify::Result& result : report.results) {
+        if (!passed(result)) {
+            continue;
+        }
+        for (verify::SizeResult& size : result.sizes) {
+            verify::BoundInput input;
+            input.bandwidth_bytes_per_s = size.bandwidth_bytes_per_s.value_or(0);
+            input.reader_rate_gbps = result.path.rate_gbps;
+            input.server_rate_gbps = server_rate;
+            input.readers_at_server = at_a_time(readers, options);
+            input.size = size.size;
+            input.reads_in_flight = size.depth;
+            if (size.latency_us) {
+                input.latency_us = size.latency_us->min;
+            }
+            input.checking_s = size.checking_s;
+            input.phase_s = size.seconds;
+            size.bound = verify::explain(input);
+            if (size.bound->kind != verify::BoundKind::unknown) {
+                result.notes.push_back(
+                    fmt::format("{}: {}", size_text(size.size), size.bound->text));
+            }
+        }
+    }
+}
+
+void warn_of_shared_cores(verify::Report& report, const Options& options) {
+    if (options.concurrency == 1) {
+        return;  // they never work at the same time
+    }
+    std::map<std::string, std::vector<RankCores>> by_host;
+    for (const verify::Result& result : report.results) {
+        if (const auto cores = CpuSet::parse(result.cores); cores && !result.cores.empty()) {
+            by_host[result.reader_host].push_back({result.reader_rank, *cores});
+        }
+    }
+    for (const auto& [host, ranks] : by_host) {
+        const auto warning = shared_cores(ranks);
+        if (!warning) {
+            continue;
+        }
+        for (verify::Result& result : report.results) {
+            if (result.reader_host == host && !result.cores.empty()) {
+                result.warnings.push_back(*warning);
+            }
+        }
+    }
+}
+
+std::vector<std::string> collected_warnings(const verify::Report& report) {
+    std::vector<std::string> order;
+    std::map<std::string, std::vector<std::uint32_t>> ranks;
+    for (const verify::Result& result : report.results) {
+        for (const std::string& warning : result.warnings) {
+            auto& those = ranks[warning];
+            if (those.empty()) {
+                order.push_back(warning);
+            }
+            those.push_back(static_cast<std::uint32_t>(std::max(result.reader_rank, 0)));
+        }
+    }
+    std::vector<std::string> lines;
+    for (const std::string& warning : order) {
+        // Lists of processors are written as lists of ranks are.
+        const CpuSet those(ranks[warning]);
+        lines.push_back(fmt::format("{} {}: {}", those.size() == 1 ? "rank" : "ranks",
+                                    those.to_string(), warning));
+    }
+    return lines;
+}
+
+}  // namespace rdma_read::app
