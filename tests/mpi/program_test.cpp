@@ -195,7 +195,9 @@ TEST(AWrongCommandLine, IsOneThatDiffersBetweenRanks) {
     EXPECT_EQ(result.status, 2) << result.err;
     const auto lines = own_lines(result, "rdma_read_mpi");
     ASSERT_THAT(lines, SizeIs(1)) << result.err;
-    EXPECT_THAT(lines.front(), AllOf(HasSubstr("rank 2"), HasSubstr("other options")));
+    EXPECT_THAT(lines.front(),
+                AllOf(HasSubstr("rank 2"), HasSubstr("other options"),
+                      HasSubstr("size=2048 and size=1024"), Not(HasSubstr("timeout"))));
 }
 
 TEST(AWrongCommandLine, OfThePairIsAnsweredWithTheUsage) {
