@@ -171,11 +171,12 @@ slurm_tests() {
         ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure -L '^(nodes|slurm)$'
 }
 
-# Unit tests with sanitizers, which cannot be combined with each other in one build.
+# sanitized_tests TREE SANITIZERS KINDS: unit tests with sanitizers, which cannot be combined with each other in one
+# build.
 sanitized_tests() {
-    local tree=$1 sanitizers=$2
+    local tree=$1 sanitizers=$2 kinds=$3
     if build "$tree" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE="$sanitizers" \
-        -DRDMA_READ_TEST_KINDS=unit; then
+        -DRDMA_READ_TEST_KINDS="$kinds"; then
         run_tests "unit tests, $sanitizers sanitizer" \
             ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L '^unit$'
     else
@@ -197,8 +198,9 @@ else
     trouble "the build failed"
 fi
 if [[ $quick == no ]]; then
-    sanitized_tests asan address,undefined
-    sanitized_tests tsan thread
+    sanitized_tests asan address,undefined unit
+    # Where threads are.
+    sanitized_tests tsan thread "unit/app;unit/rdma"
 fi
 
 title "end"
