@@ -44,9 +44,12 @@ void explain_bounds(verify::Report& report, const Options& options) {
         for (verify::SizeResult& size : result.sizes) {
             verify::BoundInput input;
             input.bandwidth_bytes_per_s = size.bandwidth_bytes_per_s.value_or(0);
-            input.reader_rate_gbps = result.path.rate_gbps;
-            input.server_rate_gbps = server_rate;
-            input.readers_at_server = at_a_time(readers, options);
+            // What stays on one host need not go over the wire, nor as slowly.
+            if (result.reader_host != result.server_host) {
+                input.reader_rate_gbps = result.path.rate_gbps;
+                input.server_rate_gbps = server_rate;
+                input.readers_at_server = at_a_time(readers, options);
+            }
             input.size = size.size;
             input.reads_in_flight = size.depth;
             if (size.latency_us) {

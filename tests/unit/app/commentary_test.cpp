@@ -21,6 +21,7 @@ verify::Result reader(int rank, const std::string& host, double bytes_per_s) {
     verify::Result result;
     result.reader_rank = rank;
     result.reader_host = host;
+    result.server_host = "node1";
     result.outcome = verify::Outcome::pass;
     result.path.rate_gbps = 8;
     verify::SizeResult size;
@@ -65,6 +66,13 @@ TEST(Bounds, OfReadersAtOnePortAreTheirShareOfIt) {
     report = report_of({reader(1, "node2", 0.48e9), reader(2, "node3", 0.48e9)});
     explain_bounds(report, one_at_a_time);
     EXPECT_EQ(report.results.front().sizes.front().bound->kind, verify::BoundKind::unknown);
+}
+
+TEST(Bounds, OfAReaderOnTheServersHostAreNotThoseOfThePort) {
+    auto report = report_of({reader(1, "node1", 0.95e9)});
+    explain_bounds(report, {});
+    EXPECT_EQ(report.results.front().sizes.front().bound->kind, verify::BoundKind::unknown);
+    EXPECT_THAT(report.results.front().notes, IsEmpty());
 }
 
 TEST(Bounds, AreNotSoughtForAReaderThatFailed) {
