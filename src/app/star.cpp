@@ -86,8 +86,16 @@ class Rank {
     // False if the server's rank was not heard of.
     [[nodiscard]] bool announce(const std::atomic<bool>* stop);
     [[nodiscard]] verify::Result read() const {
-        return run_.roles.read({run_.options, announcement_, comm().rank(), comm().size(),
-                                host_name(), stop_.request()});
+        verify::Result result = run_.roles.read({run_.options, announcement_, comm().rank(),
+                                                 comm().size(), host_name(), stop_.request()});
+        if (stop_.requested() && result.outcome == verify::Outcome::not_run) {
+            result.stopped_by = stopped_by();
+        }
+        return result;
+    }
+    // "SIGTERM". Precondition: somebody asked to stop.
+    [[nodiscard]] std::string stopped_by() const {
+        return fmt::format("SIG{}", sigabbrev_np(stop_.signal_number()));
     }
 
   private:
@@ -140,8 +148,12 @@ int Rank::play() {
             // must not take the end of the server for a failure of the path.
             std::this_thread::sleep_for(kStopGrace);
         }
-        (void)comm().send(kRootRank, static_cast<int>(Tag::server_info),
-                          verify::encode(end_serving()), wait);
+        verify::ServerInfo info = end_serving();
+        if (stop_.requested()) {
+            info.stopped_by = stopped_by();
+        }
+        (void)comm().send(kRootRank, static_cast<int>(Tag::server_info), verify::encode(info),
+                          wait);
     } else {
         (void)comm().send(kRootRank, static_cast<int>(Tag::result), verify::encode(read()), wait);
     }
@@ -175,7 +187,7 @@ class Root : public Rank {
     [[nodiscard]] int play() override;
 
   private:
-    // Puts the signal that asked to stop into the report, if one did.
+    // Puts the signal that asked this rank or a reader to stop into the report, if one did.
     void note_interruption();
     void finish_server(verify::ServerInfo& info);
     [[nodiscard]] int nothing_to_read(const std::string& error, const std::string& hint);
@@ -229,6 +241,7 @@ int Root::play() {
                 verify::Outcome::timeout, "nothing was heard of this rank by the deadline",
                 "its process or host may be stuck or dead; look at both, or give more time with "
                 "--timeout");
+    note_interruption();
     explain_bounds(report_, run().options);
     warn_of_shared_cores(report_, run().options);
     for (const std::string& warning : collected_warnings(report_)) {
@@ -247,7 +260,19 @@ int Root::play() {
 
 void Root::note_interruption() {
     if (stop().requested()) {
-        report_.interrupted = fmt::format("SIG{}", sigabbrev_np(stop().signal_number()));
+        report_.interrupted = stopped_by();
+        return;
+    }
+    // Whoever stops all ranks may reach this one last, when all the others have reported.
+    for (const verify::ServerInfo& server : report_.servers) {
+        if (!server.stopped_by.empty()) {
+            report_.interrupted = server.stopped_by;
+        }
+    }
+    for (const verify::Result& result : report_.results) {
+        if (!result.stopped_by.empty()) {
+            report_.interrupted = result.stopped_by;
+        }
     }
 }
 

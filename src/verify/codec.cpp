@@ -253,17 +253,17 @@ void fields(Archive& archive, T& path) {
 template <typename Archive, Is<Result> T>
 void fields(Archive& archive, T& result) {
     archive(result.server_rank, result.reader_rank, result.server_host, result.reader_host,
-            result.outcome, result.phase, result.error, result.hint, result.confirmed, result.path,
-            result.connect_ms, result.attempts, result.read_started, result.read_ended,
-            result.sizes, result.counters, result.notes, result.warnings, result.clock_ns,
-            result.cores);
+            result.outcome, result.phase, result.error, result.hint, result.stopped_by,
+            result.confirmed, result.path, result.connect_ms, result.attempts, result.read_started,
+            result.read_ended, result.sizes, result.counters, result.notes, result.warnings,
+            result.clock_ns, result.cores);
 }
 
 template <typename Archive, Is<ServerInfo> T>
 void fields(Archive& archive, T& server) {
     archive(server.rank, server.host, server.device, server.port_num, server.address, server.port,
             server.link_layer, server.mtu, server.rate_gbps, server.cpu_s_while_serving,
-            server.serving_s, server.connections);
+            server.serving_s, server.connections, server.stopped_by);
 }
 
 template <typename Archive, Is<Announcement> T>

@@ -88,7 +88,7 @@ TEST_F(Stop, OfOneReaderLeavesTheOthersAlone) {
     const auto result = command.finish();
     expect_status(result, 1);
     const auto json = report();
-    EXPECT_EQ(json.at("interrupted"), nullptr);
+    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
     expect_partial(result_of(json, 1));
     EXPECT_EQ(result_of(json, 2).at("outcome"), "PASS") << told(result);
 }
@@ -100,6 +100,7 @@ TEST_F(Stop, OfTheServersRankEndsItsReadersWithTheCause) {
     const auto result = command.finish();
     expect_status(result, 1);
     const auto json = report();
+    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
     for (const int rank : {0, 2}) {
         EXPECT_EQ(result_of(json, rank).at("outcome"), "READ_FAILED") << told(result);
         EXPECT_THAT(result_of(json, rank).at("hint").get<std::string>(), HasSubstr("server"));

@@ -74,6 +74,7 @@ struct Result {
     std::string phase;              ///< in which it failed; empty for PASS
     std::string error;              ///< one line: the call, the object, the peer, the cause
     std::string hint;               ///< the likely cause and the next command to run
+    std::string stopped_by;         ///< the signal that ended it early, "SIGTERM"; empty: none
     std::optional<bool> confirmed;  ///< whether a second try failed as well
     Path path;
     std::optional<double> connect_ms;
@@ -102,6 +103,7 @@ struct ServerInfo {
     std::optional<double> cpu_s_while_serving;  ///< processor time from first to last reader
     std::optional<double> serving_s;            ///< the same on the clock
     std::uint64_t connections = 0;
+    std::string stopped_by;  ///< the signal that ended it early, "SIGTERM"; empty: none
 };
 
 /// What a server tells all ranks before the run: where it is, or why it is nowhere.

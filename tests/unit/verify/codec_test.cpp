@@ -27,6 +27,7 @@ Result full_result() {
     result.phase = "throughput";
     result.error = "1 of 1000 reads brought wrong data";
     result.hint = "run it again";
+    result.stopped_by = "SIGHUP";
     result.confirmed = true;
     result.path = {"mlx5_0", 1, "10.0.0.4", "10.0.0.1", "fe80::1", 4096, 16, 100.0};
     result.connect_ms = 1.25;
@@ -63,8 +64,8 @@ Announcement full_announcement() {
     announcement.run = {1, 2, 3, 4};
     announcement.server_rank = 2;
     announcement.buffer_bytes = 1U << 20U;
-    announcement.server = {2,          "node1", "rxe0", 1,    "10.0.0.1", 7471,
-                           "Ethernet", 1024,    2.5,    0.25, 1.5,        3};
+    announcement.server = {2,    "node1", "rxe0", 1,   "10.0.0.1", 7471,    "Ethernet",
+                           1024, 2.5,     0.25,   1.5, 3,          "SIGINT"};
     announcement.error = "none";
     announcement.hint = "none";
     return announcement;
@@ -92,6 +93,7 @@ TEST(Codec, AResultComesBackWhole) {
     EXPECT_EQ(result.path.gid, "fe80::1");
     EXPECT_EQ(result.path.mtu, 4096U);
     EXPECT_EQ(result.path.depth_negotiated, 16U);
+    EXPECT_EQ(result.stopped_by, "SIGHUP");
     EXPECT_EQ(result.connect_ms, 1.25);
     EXPECT_EQ(result.attempts, 2U);
     EXPECT_EQ(result.read_started, "2030-01-02T03:04:05.000006Z");

@@ -47,7 +47,7 @@ inline Report sample_report() {
                       {"duration", std::monostate{}}};
     report.mpi = "An MPI 1.0";
     report.servers = {
-        {0, "node1", "rxe0", 1, "10.0.0.1", 18515, "Ethernet", 1024, 2.5, 0.01, 1.25, 3}};
+        {0, "node1", "rxe0", 1, "10.0.0.1", 18515, "Ethernet", 1024, 2.5, 0.01, 1.25, 3, ""}};
     report.results = {sample_result(1), sample_result(2), sample_result(3)};
     return report;
 }
