@@ -10,14 +10,17 @@
 #
 #   1. It failed by itself: NO_DEVICE or SETUP_FAILED as a reader, or as a server whose device could not be used (not
 #      when the run asked for a certain address, interface, device or port). SETUP_FAILED counts only if the run
-#      asked for little, --buffer and --size times --depth at most 64 MiB each: a sound node may refuse more.
+#      asked for little, --buffer and --size times --depth at most 64 MiB each, without --hugepages and --qps: a
+#      sound node may refuse more.
 #   2. It failed with at least two partners, and with more than twice as many as it did well with.
 #   3. It failed with one partner or more and did well with none, and one of these partners is cleared: that one did
 #      well with at least two other nodes, and with at least twice as many as it failed with.
 #
 # Pairs are of different nodes, whichever of the two read; a pair failed if any read between the two did. What counts
 # as a failure of a pair is CORRUPT, CONNECT_FAILED, READ_FAILED and TIMEOUT, unless a retest passed (not for
-# CORRUPT). NOT_RUN says nothing, nor does a rank that was not heard of, and SLOW depends on what was asked for.
+# CORRUPT). NOT_RUN says nothing, nor does a rank that was not heard of, and SLOW depends on what was asked for. A
+# TIMEOUT in the middle of reads says nothing either, there may have been too many for the time, and of a run that was
+# stopped (interrupted) only CORRUPT counts.
 # So of two nodes that cannot read from each other neither is proposed, as nothing tells which of them it is; a server
 # is not blamed for one bad reader, nor a reader for a bad server. Failed pairs that settle nothing are said on stderr.
 #
@@ -135,10 +138,13 @@ def failures: ["CORRUPT", "CONNECT_FAILED", "READ_FAILED", "TIMEOUT"];
 def plain: (. // "") | gsub("[^A-Za-z0-9 ._:/()+-]+"; " ") | gsub(" +"; " ") | .[0:120] | sub("[ :]+$"; "");
 def count($noun): "\(.) \($noun)\(if . == 1 then "" else "s" end)";
 def run: (.run_id | if type == "string" and test("\\A[0-9a-f]{1,32}\\z") then ", run \(.)" else "" end);
-def asks_little: (.options.size | max) * .options.depth <= 67108864 and .options.buffer <= 67108864;
+def asks_little: (.options.size | max) * .options.depth <= 67108864 and .options.buffer <= 67108864
+    and .options.hugepages != true and (.options.qps // 1) == 1;
 def asks_for_a_place: [.options.server_ip, .options.interface, .options.device] | any(. != null);
-def pair: .outcome as $outcome
+def in_progress: .outcome == "TIMEOUT" and .phase == "read" and ([.sizes[]?.reads?] | map(numbers) | add // 0) > 0;
+def pair($report): .outcome as $outcome
     | if $outcome == "PASS" then "well"
+      elif $outcome != "CORRUPT" and ($report.interrupted != null or in_progress) then null
       elif (failures | index([$outcome]) | . != null) and .phase != "gather" and ($outcome == "CORRUPT" or .confirmed != false)
       then "failed" else null end;
 [.[] | . as $report | run as $run
@@ -152,7 +158,7 @@ def pair: .outcome as $outcome
     | {host: .host, alone: "no server: \($report.results[0].error | plain)\($run)"}),
  # For rules 2 and 3: each pair from either end.
    (.results[] | select((.reader_host | known) and (.server_host | known))
-    | pair as $went | select($went != null and .reader_host != .server_host)
+    | pair($report) as $went | select($went != null and .reader_host != .server_host)
     | {went: $went, outcome: .outcome, run: $run} as $what
     | ({host: .reader_host, partner: .server_host} + $what), ({host: .server_host, partner: .reader_host} + $what)),
    (.results[] | .reader_host, .server_host | select(known) | {host: .}),
@@ -232,7 +238,8 @@ fi
 status=0
 for ((i = 0; i < ${#names[@]}; ++i)); do
     name=${names[i]}
-    printf 'scontrol update nodename=%s state=drain reason="%s"\n' "$name" "${reasons[i]}"
+    printf 'scontrol update nodename=%s state=drain reason="%s"\n' "$name" "${reasons[i]}" 2>/dev/null ||
+        stop 1 "the commands cannot be written to stdout; nothing more is done"
     [[ $apply == yes ]] || continue
     if ! state=$(scontrol --oneliner show node "$name" 2>&1); then
         say "scontrol show node $name failed: ${state//[^[:print:]]/ }"

@@ -68,6 +68,9 @@ report r "n1 n2 SETUP_FAILED"
 proposes "so is one whose device or limits refuse little" n2 r
 change r '.options.depth = 1024 | .options.size = [65536, 1048576]'
 proposes "but not when they refuse much" "" r
+report r "n1 n2 SETUP_FAILED"
+change r '.options.hugepages = true'
+proposes "nor when it was asked for huge pages" "" r
 report r "n1 n2 NOT_RUN" "n1 n3 NOT_RUN"
 proposes "readers that did not run are no evidence" "" r
 change r '.servers[0] |= (.device = null | .address = null)'
@@ -80,6 +83,16 @@ proposes "unless an address was asked for" "" r
 
 report r "n1 n2 READ_FAILED" "n1 n3 CONNECT_FAILED" "n1 n4 TIMEOUT"
 proposes "a server that fails with every reader is proposed, its readers are not" n1 r
+change r '.interrupted = "SIGTERM"'
+proposes "unless the run was stopped" "" r
+change r '.interrupted = null | .results[].outcome = "TIMEOUT" | .results[].sizes = [{reads: 640}]'
+proposes "or was making progress when the time was over" "" r
+change r '.results[].sizes = [{reads: 0}]'
+proposes "which it was not without a read" n1 r
+report r "n1 n2 READ_FAILED" "n1 n3 CONNECT_FAILED" "n1 n4 TIMEOUT"
+"$script" r >/dev/full 2>err
+claim "commands that cannot be written are a failure" same "$? $(wc -l <err)" "1 1"
+run "$script" r
 claim "the reason says what failed, with how many, and the run" \
     has "$out" 'reason="rdma_read: CONNECT_FAILED READ_FAILED TIMEOUT with 3 of 3 partners, run deadbeef"'
 report r "n1 n2 PASS" "n1 n3 CORRUPT" "n1 n4 PASS"
