@@ -162,12 +162,20 @@ trap 'exit 143' TERM
 reports=$(mktemp -d) || stop 3 "no temporary folder"
 report=$reports/report
 
-srun_has() {
-    timeout 10 srun "$1" </dev/null 2>&1 | grep -qw -e "$2"
+# The time that a question to a launcher may take: a part of what is left, so that the rest is still worth something.
+probe() {
+    local left=$(((budget - SECONDS) / 4))
+    ((left >= 1)) || left=1
+    timeout --kill-after=1 "$((left < 10 ? left : 10))" "$@" </dev/null 2>&1
 }
 
-# What the job was submitted with decides for its own steps, not for this one.
+srun_has() {
+    probe srun "$1" | grep -w -e "$2" >/dev/null
+}
+
+# What the job was submitted with decides for its own steps, not for this one, nor what it does with their output.
 srun_command() {
+    unset SLURM_LABELIO SLURM_STDOUTMODE SLURM_STDERRMODE
     command=(srun --mpi=pmix "--nodes=$nodes" "--ntasks=$ranks" "--ntasks-per-node=$per_node"
         --distribution=block --kill-on-bad-exit=0 --input=none)
     ((nodes > 1)) || command+=(--overcommit)
@@ -177,7 +185,7 @@ srun_command() {
 
 mpirun_command() {
     local version
-    version=$(timeout 10 mpirun --version </dev/null 2>&1)
+    version=$(probe mpirun --version)
     if [[ $version == *"Open MPI"* || $version == *[Oo]pen-?[Mm][Pp][Ii]* || $version == *[Pp][Rr][Rr][Tt][Ee]* ]]; then
         command=(mpirun -np "$ranks" --map-by "ppr:$per_node:node")
         ((nodes > 1)) || command+=(--oversubscribe)
@@ -194,6 +202,8 @@ attempt() {
     reserve=$((left / 6))
     ((reserve >= 2)) || reserve=2
     ((reserve <= 15)) || reserve=15
+    # timeout takes 0 for no limit at all.
+    ((left - reserve >= 2)) || stop 3 "no time left of $budget s (--budget): nothing is known of the nodes"
     reader=$(((left - reserve) / 2))
     ((reader >= 1)) || reader=1
     : >"$report"

@@ -62,7 +62,7 @@ write_report unknown 1 ""
 launcher='
 name=${0##*/}
 case "$*" in
-    --mpi=list) [[ ! -e pmix ]] || echo "specific pmix plugin versions available: pmix_v4"; exit ;;
+    --mpi=list) [[ ! -e stubborn ]] || { trap "" TERM; sleep 1234.8; sleep 1234.8; }; [[ ! -e pmix ]] || echo "specific pmix plugin versions available: pmix_v4"; exit ;;
     --help) [[ ! -e overlap ]] || echo "      --overlap   Force steps to overlap"; exit ;;
     --version) cat version; exit ;;
 esac
@@ -198,6 +198,11 @@ before=$SECONDS
 run "$script" --budget 10
 claim "also if it takes no notice of SIGTERM" test "$status" = 3 -a $((SECONDS - before)) -le 10
 claim "and nothing is left of that" none_left "sleep 1234.6"
+touch stubborn
+before=$SECONDS
+run "$script" --budget 10
+claim "and if srun does not even say what it has" test "$status" = 3 -a $((SECONDS - before)) -le 11
+rm stubborn
 behaves srun 'exec sleep 1234.7'
 TMPDIR=$work/tmp && mkdir tmp && export TMPDIR
 "$script" --budget 60 >out 2>err </dev/null &
