@@ -103,6 +103,10 @@ std::vector<std::string> collected_warnings(const verify::Report& report) {
     }
     std::vector<std::string> lines;
     for (const std::string& warning : order) {
+        if (warning.starts_with("rank")) {
+            lines.push_back(warning);  // says itself of which
+            continue;
+        }
         // Lists of processors are written as lists of ranks are.
         const CpuSet those(ranks[warning]);
         lines.push_back(fmt::format("{} {}: {}", those.size() == 1 ? "rank" : "ranks",

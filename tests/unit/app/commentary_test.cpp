@@ -91,6 +91,7 @@ TEST(Warnings, NameReadersOfOneHostThatShareACore) {
     EXPECT_THAT(report.results[0].warnings, SizeIs(1));
     EXPECT_THAT(report.results[1].warnings, SizeIs(1));
     EXPECT_THAT(report.results[2].warnings, IsEmpty());
+    EXPECT_THAT(collected_warnings(report), ElementsAre(StartsWith("ranks 1-2 share 1 core")));
 }
 
 TEST(Warnings, OfSharedCoresAreForThoseThatWorkAtTheSameTime) {
