@@ -105,9 +105,7 @@ class Reader {
     verify::Result run();
 
   private:
-    // Reads of this size in flight, over all queue pairs.
-    [[nodiscard]] std::uint32_t in_flight(std::uint64_t size) const;
-    // Places for them to land in.
+    // Reads of this size in flight, over all queue pairs, each with a place of its own to land in.
     [[nodiscard]] std::uint32_t slots(std::uint64_t size) const;
     [[nodiscard]] std::size_t memory_needed() const;
     void connect(std::span<std::byte> memory);
@@ -134,14 +132,10 @@ class Reader {
     verify::Result result_;
 };
 
-std::uint32_t Reader::in_flight(std::uint64_t size) const {
+std::uint32_t Reader::slots(std::uint64_t size) const {
     const auto affordable = std::max<std::uint64_t>(kDestinationBytes / size, kLeastSlots);
     const auto wanted = std::uint64_t{task_.options.depth} * task_.options.qps;
     return static_cast<std::uint32_t>(std::min(wanted, affordable));
-}
-
-std::uint32_t Reader::slots(std::uint64_t size) const {
-    return in_flight(size);
 }
 
 std::size_t Reader::memory_needed() const {
@@ -268,8 +262,7 @@ std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& st
     checker.begin_phase(verify::Phase::throughput);
     CheckedReads reads(checker);
     rdma::StreamPlan plan;
-    plan.slots = slots(size.size);
-    plan.in_flight = size.depth;
+    plan.slots = size.depth;
     if (task_.options.duration) {
         plan.until = rdma::Deadline::after(*task_.options.duration);
     } else {
@@ -310,7 +303,7 @@ bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
     rdma::ReadStream stream(*client_);
     verify::SizeResult& size = result_.sizes.emplace_back();
     size.size = bytes;
-    size.depth = in_flight(bytes);
+    size.depth = config.slots;
 
     auto failure = measure_latency(stream, checker, size);
     if (!failure) {

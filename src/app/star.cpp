@@ -142,11 +142,11 @@ int Rank::play() {
     const cluster::Wait wait{root_deadline() + kGrace};
     if (serves()) {
         // Nothing to do but to wait for the root's word that every reader has reported.
-        (void)comm().receive(static_cast<int>(Tag::stop_serving), {wait.deadline, &stop_.flag()});
-        if (stop_.requested()) {
+        const auto all_reported = static_cast<int>(Tag::stop_serving);
+        if (!comm().receive(all_reported, {wait.deadline, &stop_.flag()}) && stop_.requested()) {
             // Whoever stops this rank likely stops them all. A reader that has not been told yet
             // must not take the end of the server for a failure of the path.
-            std::this_thread::sleep_for(kStopGrace);
+            (void)comm().receive(all_reported, cluster::Wait::lasting(kStopGrace));
         }
         verify::ServerInfo info = end_serving();
         if (stop_.requested()) {
@@ -226,17 +226,16 @@ int Root::play() {
             collector.collect(cluster::Wait::lasting(kStopGrace), show);
         }
     }
-    note_interruption();
     verify::ServerInfo info = announcement().server;
     finish_server(info);
     report_.run = announcement().run;
     report_.servers = {info};
     report_.results =
         stop().requested()
-            ? collector.results(verify::Outcome::not_run,
-                                fmt::format("the run was stopped by {} before this rank reported",
-                                            report_.interrupted),
-                                "")
+            ? collector.results(
+                verify::Outcome::not_run,
+                fmt::format("the run was stopped by {} before this rank reported", stopped_by()),
+                "")
             : collector.results(
                 verify::Outcome::timeout, "nothing was heard of this rank by the deadline",
                 "its process or host may be stuck or dead; look at both, or give more time with "
