@@ -28,6 +28,10 @@ constexpr std::size_t kReceiveBytes = 128;
 
 constexpr std::uint64_t kLongestRequest = 1ULL << 30U;
 
+// Steps of connecting that are under way at a time: each is mostly waiting, yet a server that is
+// asked for everything at once answers later, not sooner.
+constexpr std::uint32_t kStepsInFlight = 8;
+
 // A single step of address or route resolution; the kernel retries within it.
 std::chrono::milliseconds step_timeout(Deadline deadline) {
     constexpr std::chrono::milliseconds kLongest{5000};
@@ -87,14 +91,11 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
       message_memory_(kReceiveBytes * std::max<std::size_t>(config.queue_pairs, 1) + kReadyBytes) {
     const std::uint32_t count = std::max<std::uint32_t>(config.queue_pairs, 1);
     for (std::uint32_t i = 0; i < count; ++i) {
-        resolve(links_.emplace_back(channel_).id, deadline);
+        links_.emplace_back(channel_);
     }
+    resolve(deadline);
     set_up(config);
-    for (std::uint32_t i = 0; i < count; ++i) {
-        Hello hello = config.hello;
-        hello.queue_pair = i;
-        connect(i, hello, deadline);
-    }
+    connect(config.hello, deadline);
     // Only now: who failed to connect all of them has been given no permission that it would have
     // to give back before it tries again.
     say_ready();
@@ -112,18 +113,53 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     path_.mtu = queue_pairs_.front().path_mtu();
 }
 
-void ReadClient::resolve(CmId& id, Deadline deadline) {
-    id.resolve_address(server_, nullptr, step_timeout(deadline));
-    (void)expect(RDMA_CM_EVENT_ADDR_RESOLVED, Phase::resolve, "address resolution", deadline);
-    id.resolve_route(server_, step_timeout(deadline));
-    (void)expect(RDMA_CM_EVENT_ROUTE_RESOLVED, Phase::resolve, "route resolution", deadline);
+void ReadClient::for_each_link(const Step& step, Deadline deadline) {
+    const auto count = static_cast<std::uint32_t>(links_.size());
+    std::vector<bool> finished(count);
+    std::uint32_t begun = 0;
+    for (std::uint32_t ended = 0; ended < count; ++ended) {
+        while (begun < count && begun - ended < kStepsInFlight) {
+            step.begin(begun++);
+        }
+        const CmEvent event =
+            channel_.next(deadline, step.phase,
+                          fmt::format("{} ({})", step.name, server_.with_port_text()), stop_);
+        const auto link =
+            std::ranges::find(links_, event.id, [](const Link& each) { return each.id.get(); });
+        const auto index = static_cast<std::uint32_t>(link - links_.begin());
+        // An event that comes twice is as unexpected as one of another kind.
+        if (event.type != step.ended_by || index >= begun || finished[index]) {
+            throw event_error(event, step.phase, server_);
+        }
+        finished[index] = true;
+        step.end(index, event);
+    }
+}
+
+void ReadClient::resolve(Deadline deadline) {
+    const auto nothing = [](std::uint32_t, const CmEvent&) {};
+    for_each_link({RDMA_CM_EVENT_ADDR_RESOLVED, Phase::resolve, "address resolution",
+                   [&](std::uint32_t index) {
+                       links_[index].id.resolve_address(server_, nullptr, step_timeout(deadline));
+                   },
+                   nothing},
+                  deadline);
+    for_each_link({RDMA_CM_EVENT_ROUTE_RESOLVED, Phase::resolve, "route resolution",
+                   [&](std::uint32_t index) {
+                       links_[index].id.resolve_route(server_, step_timeout(deadline));
+                   },
+                   nothing},
+                  deadline);
     const ibv_context* const first = links_.front().id.verbs();
-    if (id.verbs() != first) {
-        throw Error(
-            Failure::setup, Phase::resolve,
-            fmt::format("the queue pairs to {} would be on different devices, {} and {}",
-                        server_.with_port_text(), device_name(first), device_name(id.verbs())),
-            "use one queue pair, or let one device only lead to the server: ip route get");
+    for (const Link& link : links_) {
+        if (link.id.verbs() != first) {
+            throw Error(
+                Failure::setup, Phase::resolve,
+                fmt::format("the queue pairs to {} would be on different devices, {} and {}",
+                            server_.with_port_text(), device_name(first),
+                            device_name(link.id.verbs())),
+                "use one queue pair, or let one device only lead to the server: ip route get");
+        }
     }
 }
 
@@ -156,30 +192,39 @@ void ReadClient::set_up(const ReadClientConfig& config) {
     }
 }
 
-void ReadClient::connect(std::uint32_t index, const Hello& hello, Deadline deadline) {
+void ReadClient::connect(const Hello& hello, Deadline deadline) {
+    for_each_link(
+        {RDMA_CM_EVENT_ESTABLISHED, Phase::connect, "the connection",
+         [&](std::uint32_t index) { request(index, hello); },
+         [&](std::uint32_t, const CmEvent& established) {
+             if (established.initiator_depth == 0) {
+                 throw Error(
+                     Failure::limit, Phase::connect,
+                     fmt::format("{} grants no reads: the negotiated read depth is 0",
+                                 server_.with_port_text()),
+                     "the server's device or program answers no RDMA Read; check max_qp_rd_atom "
+                     "with ibv_devinfo -v on the server");
+             }
+             path_.depth_negotiated =
+                 path_.depth_negotiated == 0
+                     ? established.initiator_depth
+                     : std::min<std::uint32_t>(path_.depth_negotiated, established.initiator_depth);
+         }},
+        deadline);
+}
+
+void ReadClient::request(std::uint32_t index, Hello hello) {
     CmId& id = links_[index].id;
     QueuePair& qp = queue_pairs_.emplace_back(id, pd_.get(), *cq_, send_entries_ + 1, 1);
     // Before connecting: the server's answer must meet a posted receive.
     qp.post_receive(*messages_, incoming(index), std::uint64_t{index} << 1U | kReceiveBit);
 
+    hello.queue_pair += index;
     const auto introduction = encode(hello);
     ConnectionParameters parameters;
     parameters.initiator_depth = depth_asked_;
     parameters.private_data = introduction;
     id.connect(parameters, server_);
-    const CmEvent established =
-        expect(RDMA_CM_EVENT_ESTABLISHED, Phase::connect, "the connection", deadline);
-    if (established.initiator_depth == 0) {
-        throw Error(
-            Failure::limit, Phase::connect,
-            fmt::format("{} grants no reads: the negotiated read depth is 0",
-                        server_.with_port_text()),
-            "the server's device or program answers no RDMA Read; check max_qp_rd_atom with "
-            "ibv_devinfo -v on the server");
-    }
-    path_.depth_negotiated =
-        index == 0 ? established.initiator_depth
-                   : std::min<std::uint32_t>(path_.depth_negotiated, established.initiator_depth);
 }
 
 std::span<std::byte> ReadClient::incoming(std::uint32_t index) const {
@@ -190,16 +235,6 @@ void ReadClient::set_destination(std::span<std::byte> memory) {
     destination_.emplace(
         pd_.get(), memory,
         links_.front().id.is_iwarp() ? Intent::iwarp_read_destination : Intent::read_destination);
-}
-
-CmEvent ReadClient::expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
-                           Deadline deadline) {
-    CmEvent event = channel_.next(
-        deadline, phase, fmt::format("{} ({})", waiting_for, server_.with_port_text()), stop_);
-    if (event.type != type) {
-        throw event_error(event, phase, server_);
-    }
-    return event;
 }
 
 void ReadClient::say_ready() {

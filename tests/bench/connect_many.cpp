@@ -45,6 +45,7 @@ using Clock = std::chrono::steady_clock;
 struct Options {
     std::uint32_t connections = 100;
     std::uint32_t processes = 4;
+    std::uint32_t together = 50;
     std::uint32_t size = 4096;
     std::uint32_t depth = 1;
     unsigned int timeout = 120;
@@ -170,6 +171,12 @@ struct Where {
     std::uint16_t port = 0;
 };
 
+// Clients that a process needs at most.
+std::uint32_t clients_per_process(const Options& options) {
+    const std::uint32_t most = (options.connections + options.processes - 1) / options.processes;
+    return (most + options.together - 1) / options.together;
+}
+
 std::uint64_t buffer_bytes(const Options& options) {
     return std::uint64_t{4} * options.size + 65536;
 }
@@ -187,6 +194,8 @@ void serve(const Options& options, const verify::RunId& run, const Pipe& command
     rdma::ReadServerConfig config;
     config.address = choice.port.address;
     config.run = run;
+    config.ranks = options.processes * clients_per_process(options);
+    config.queue_pairs_per_rank = options.together;
     config.max_connections = options.connections;
     config.stop_fd = commands.out.get();
     rdma::ReadServer server(config, memory.bytes());
@@ -212,21 +221,37 @@ class Reads : public rdma::ReadSink {
     verify::Checker& checker_;
 };
 
-// Reads once on a connection; true if every byte was right.
-bool read_and_check(rdma::ReadClient& client, std::span<std::byte> memory,
-                    const verify::Checker::Config& config, rdma::Deadline deadline) {
-    verify::Checker checker(config, memory);
+// A reader with several connections, and what it needs to read on each of them.
+struct Client {
+    Client(const Options& options, std::uint32_t queue_pairs)
+        : count(queue_pairs), memory(verify::Checker::bytes_needed(options.size, queue_pairs)) {}
+
+    std::uint32_t count;
+    rdma::Buffer memory;
+    std::unique_ptr<rdma::ReadClient> connected;
+};
+
+// Reads once on each connection; says on how many all bytes were right.
+std::uint32_t read_and_check(Client& client, verify::Checker::Config config,
+                             rdma::Deadline deadline) {
+    config.slots = client.count;
+    verify::Checker checker(config, client.memory.bytes());
     Reads reads(checker);
-    rdma::ReadStream stream(client);
-    const auto summary = stream.run_one(reads, deadline);
+    rdma::ReadStream stream(*client.connected);
+    // As many reads as connections, which are spread evenly.
+    rdma::StreamPlan plan;
+    plan.slots = client.count;
+    plan.reads = client.count;
+    const auto summary = stream.run(reads, plan, deadline);
     if (summary.failure) {
         fmt::print(stderr, "connect_many: {}\n", summary.failure->message);
     }
-    return !summary.failure && checker.bytes_verified() == config.read_bytes
-           && checker.guards_intact();
+    return checker.guards_intact()
+               ? static_cast<std::uint32_t>(checker.bytes_verified() / config.read_bytes)
+               : 0;
 }
 
-void read_many(const Options& options, const verify::RunId& run, std::uint32_t first,
+void read_many(const Options& options, const verify::RunId& run, std::uint32_t rank,
                std::uint32_t count, const Pipe& commands, const Pipe& answers) {
     const auto where = hear<Where>(commands);
     const auto address = rdma::Address::parse(where.address.data(), where.port);
@@ -237,44 +262,45 @@ void read_many(const Options& options, const verify::RunId& run, std::uint32_t f
     checks.run = run;
     checks.buffer_bytes = buffer_bytes(options);
     checks.read_bytes = options.size;
-    const std::size_t bytes = verify::Checker::bytes_needed(options.size, 1);
     const auto deadline = rdma::Deadline::after(std::chrono::seconds(options.timeout));
     // A process pays for its first event channel once, however many connections it opens.
     const rdma::EventChannel warm_up;
-    std::vector<rdma::Buffer> memory;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        memory.emplace_back(bytes);
+    std::vector<Client> clients;
+    for (std::uint32_t left = count; left > 0; left -= clients.back().count) {
+        clients.emplace_back(options, std::min(left, options.together));
     }
     tell(answers, kGo);
 
     hear<char>(commands);
-    std::vector<std::unique_ptr<rdma::ReadClient>> clients;
     std::vector<double> took;
-    for (std::uint32_t i = 0; i < count; ++i) {
+    for (Client& client : clients) {
         rdma::ReadClientConfig config;
         config.server = *address;
-        config.hello = {run, first + i};
+        config.hello = {run, rank++};
+        config.queue_pairs = client.count;
         config.depth = options.depth;
-        config.destination = memory[i].bytes();
+        config.destination = client.memory.bytes();
         std::uint32_t attempts = 0;
         auto connected = rdma::connect_with_retry(config, deadline, attempts);
-        clients.push_back(std::move(connected.client));
-        took.push_back(std::chrono::duration<double, std::milli>(connected.took).count());
+        client.connected = std::move(connected.client);
+        took.push_back(std::chrono::duration<double, std::milli>(connected.took).count()
+                       / client.count);
     }
     tell(answers, kGo);
+    tell(answers, took.size());
     for (const double one : took) {
         tell(answers, one);
     }
 
     hear<char>(commands);
     std::uint32_t right = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        right += read_and_check(*clients[i], memory[i].bytes(), checks, deadline) ? 1U : 0U;
+    for (Client& client : clients) {
+        right += read_and_check(client, checks, deadline);
     }
     tell(answers, right);
     hear<char>(commands);
-    for (const auto& client : clients) {
-        client->disconnect(rdma::Deadline::after(std::chrono::milliseconds(100)));
+    for (const Client& client : clients) {
+        client.connected->disconnect(rdma::Deadline::after(std::chrono::milliseconds(100)));
     }
 }
 
@@ -292,18 +318,14 @@ int measure(const Options& options) {
     });
     const auto where = hear<Where>(server.from());
     std::vector<std::unique_ptr<Process>> readers;
-    std::vector<std::uint32_t> counts;
-    std::uint32_t first = 0;
     for (std::uint32_t i = 0; i < options.processes; ++i) {
         const std::uint32_t count = options.connections / options.processes
                                     + (i < options.connections % options.processes ? 1 : 0);
         readers.push_back(std::make_unique<Process>(
-            options.timeout, [&, first](const Pipe& commands, const Pipe& answers) {
-                read_many(options, run, first, count, commands, answers);
+            options.timeout, [&, i](const Pipe& commands, const Pipe& answers) {
+                read_many(options, run, i * clients_per_process(options), count, commands, answers);
             }));
-        counts.push_back(count);
         tell(readers.back()->to(), where);
-        first += count;
     }
     for (const auto& reader : readers) {
         hear<char>(reader->from());
@@ -319,9 +341,9 @@ int measure(const Options& options) {
     }
     const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
     std::vector<double> took;
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-        for (std::uint32_t j = 0; j < counts[i]; ++j) {
-            took.push_back(hear<double>(readers[i]->from()));
+    for (const auto& reader : readers) {
+        for (auto clients = hear<std::size_t>(reader->from()); clients > 0; --clients) {
+            took.push_back(hear<double>(reader->from()));
         }
     }
     std::ranges::sort(took);
@@ -337,11 +359,12 @@ int measure(const Options& options) {
     }
     const auto count = static_cast<double>(options.connections);
     fmt::print(
-        "connections={} processes={} verified={} seconds={:.4f} ms_per_connection={:.3f} "
+        "connections={} processes={} together={} verified={} seconds={:.4f} "
+        "ms_per_connection={:.3f} "
         "connect_ms_p50={:.3f} connect_ms_max={:.3f} server_kib_before={} "
         "server_kib_with_all={} server_kib_per_connection={:.2f}\n",
-        options.connections, options.processes, right, seconds, seconds * 1000 / count,
-        took[(took.size() - 1) / 2], took.back(), before, after,
+        options.connections, options.processes, options.together, right, seconds,
+        seconds * 1000 / count, took[(took.size() - 1) / 2], took.back(), before, after,
         (static_cast<double>(after) - static_cast<double>(before)) / count);
     return right == options.connections ? 0 : 1;
 }
@@ -356,6 +379,10 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
     app.add_option("--processes", options.processes, "processes that open them")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    app.add_option("--together", options.together,
+                   "connections of a process that are opened together, on one completion queue")
         ->check(CLI::Range(1, 1024))
         ->capture_default_str();
     app.add_option("--size", options.size, "bytes of the one read on each connection")

@@ -26,7 +26,7 @@ namespace rdma_read::rdma {
 /// What a reader asks for.
 struct ReadClientConfig {
     Address server;
-    /// Its queue pair index is the client's own affair.
+    /// Its queue pair index is that of the client's first one; the others follow.
     Hello hello;
     /// Queue pairs, at least 1, each on a connection of its own. The server must allow as many.
     std::uint32_t queue_pairs = 1;
@@ -118,11 +118,21 @@ class ReadClient {
         bool ended = false;
     };
 
-    void resolve(CmId& id, Deadline deadline);
+    // What every link has to go through, and the event that ends it.
+    struct Step {
+        rdma_cm_event_type ended_by;
+        Phase phase;
+        const char* name;
+        std::function<void(std::uint32_t index)> begin;
+        std::function<void(std::uint32_t index, const CmEvent& event)> end;
+    };
+
+    // The step of all links, some at a time.
+    void for_each_link(const Step& step, Deadline deadline);
+    void resolve(Deadline deadline);
     void set_up(const ReadClientConfig& config);
-    void connect(std::uint32_t index, const Hello& hello, Deadline deadline);
-    CmEvent expect(rdma_cm_event_type type, Phase phase, const std::string& waiting_for,
-                   Deadline deadline);
+    void connect(const Hello& hello, Deadline deadline);
+    void request(std::uint32_t index, Hello hello);
     void say_ready();
     void receive_descriptors(Deadline deadline);
     [[nodiscard]] RemoteBuffer descriptor_in(std::uint32_t index, std::size_t bytes) const;

@@ -396,6 +396,16 @@ TEST_F(QueuePairsClientTest, ShareDomainQueueAndDestinationAndIntroduceThemselve
     EXPECT_EQ(client->remote().length, exposed.size());
 }
 
+TEST_F(QueuePairsClientTest, AreNumberedFromTheIndexThatWasGiven) {
+    ReadClientConfig later = config_of(2);
+    later.hello.queue_pair = 5;
+    const ReadClient client(later, far());
+    const auto ids = world.all<fakes::Id>();
+    ASSERT_EQ(ids.size(), 2U);
+    EXPECT_EQ(ids[0]->asked->private_data, fakes::hello_of(3, fakes::kRun, 5));
+    EXPECT_EQ(ids[1]->asked->private_data, fakes::hello_of(3, fakes::kRun, 6));
+}
+
 TEST_F(QueuePairsClientTest, NoQueuePairAtAllIsOne) {
     EXPECT_EQ(connect_with(0)->queue_pairs(), 1U);
 }
@@ -403,6 +413,40 @@ TEST_F(QueuePairsClientTest, NoQueuePairAtAllIsOne) {
 TEST_F(QueuePairsClientTest, NoneSaysReadyBeforeAllAreConnected) {
     const auto client = connect_with(3);
     EXPECT_LT(world.place("rdma_connect", 3), world.place("ibv_post_send"));
+}
+
+TEST_F(QueuePairsClientTest, ConnectTogetherButNotAllAtOnce) {
+    // Nobody is answered before the client has nothing left to do but to wait.
+    std::vector<fakes::Id*> asked;
+    std::size_t most = 0;
+    world.answer("rdma_connect", [&](int nth) {
+        asked.push_back(world.all<fakes::Id>().at(static_cast<std::size_t>(nth) - 1));
+        most = std::max(most, asked.size());
+        return std::vector<fakes::Event>{};
+    });
+    world.before_sleeping([&] {
+        if (!asked.empty()) {
+            world.happen(*asked.back(), {RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 16});
+            asked.pop_back();
+        }
+    });
+    EXPECT_EQ(connect_with(20)->queue_pairs(), 20U);
+    EXPECT_GT(most, 1U);
+    EXPECT_LT(most, 20U);
+}
+
+TEST_F(QueuePairsClientTest, OneThatIsConnectedTwiceDoesNotStandForAnother) {
+    world.answer("rdma_connect", [this](int nth) {
+        if (nth == 2) {
+            world.happen(*world.all<fakes::Id>().front(),
+                         {RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 16});
+            return std::vector<fakes::Event>{};
+        }
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 16}};
+    });
+    const auto error = failure_with(2);
+    EXPECT_EQ(error->phase(), Phase::connect);
+    EXPECT_THAT(error->what(), HasSubstr("RDMA_CM_EVENT_ESTABLISHED"));
 }
 
 TEST_F(QueuePairsClientTest, TheirDepthIsTheSmallestThatWasNegotiated) {
