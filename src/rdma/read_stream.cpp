@@ -279,19 +279,12 @@ void ReadStream::hand_over(Run& run) {
     finished_slots_.clear();
 }
 
-StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
-    StreamSummary summary;
+std::optional<ReadFailure> ReadStream::begin(std::uint32_t slot_count) {
     if (in_flight_ > 0) {
         // Their late completions would pass for those of this run's reads.
-        summary.failure = ReadFailure{
-            Failure::read, "reads of an earlier, failed run are still in flight", "connect again"};
-        return summary;
+        return ReadFailure{Failure::read, "reads of an earlier, failed run are still in flight",
+                           "connect again"};
     }
-    const auto capacity = static_cast<std::uint32_t>(completions_.size());
-    const std::uint32_t wanted = std::max<std::uint32_t>(plan.slots, 1);
-    const std::uint32_t limit =
-        std::min({plan.in_flight == 0 ? wanted : plan.in_flight, wanted, capacity});
-    const std::uint32_t slot_count = plan.in_flight == 0 ? limit : std::min(wanted, 2 * limit);
     free_slots_.clear();
     finished_slots_.clear();
     for (std::uint32_t slot = slot_count; slot > 0; --slot) {
@@ -300,6 +293,20 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     for (Lane& lane : lanes_) {
         lane.listed = 0;
         lane.unfinished.reset();
+    }
+    return std::nullopt;
+}
+
+StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
+    StreamSummary summary;
+    const auto capacity = static_cast<std::uint32_t>(completions_.size());
+    const std::uint32_t wanted = std::max<std::uint32_t>(plan.slots, 1);
+    const std::uint32_t limit =
+        std::min({plan.in_flight == 0 ? wanted : plan.in_flight, wanted, capacity});
+    const std::uint32_t slot_count = plan.in_flight == 0 ? limit : std::min(wanted, 2 * limit);
+    summary.failure = begin(slot_count);
+    if (summary.failure) {
+        return summary;
     }
 
     Run run{sink, plan, summary, limit};
@@ -349,7 +356,49 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
 StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
     StreamPlan plan;
     plan.reads = 1;
-    return run(sink, plan, deadline);
+    StreamSummary summary;
+    Run run{sink, plan, summary};
+    const auto fail = [&](std::optional<ReadFailure> failure) {
+        summary.failure = std::move(failure);
+        return summary;
+    };
+    if (auto failure = begin(1)) {
+        return fail(std::move(failure));
+    }
+    if (deadline.expired()) {
+        return fail(timeout_failure());
+    }
+    if (client_.stop_requested()) {
+        return fail(stopped_failure());
+    }
+    if (auto failure = list_reads(run)) {
+        return fail(std::move(failure));
+    }
+    // Nothing between the two looks at the clock but the read itself.
+    const auto started = Deadline::Clock::now();
+    auto completed = started;
+    do {
+        if (auto failure = post_lists()) {
+            return fail(std::move(failure));
+        }
+        std::span<ibv_wc> done;
+        if (auto failure = await_completions(done, deadline)) {
+            return fail(std::move(failure));
+        }
+        completed = Deadline::Clock::now();
+        for (const ibv_wc& completion : done) {
+            if (auto failure = take(run, completion)) {
+                return fail(std::move(failure));
+            }
+        }
+        // The rest of a read that does not fit one list.
+        if (auto failure = list_reads(run)) {
+            return fail(std::move(failure));
+        }
+    } while (run.completed == 0);
+    hand_over(run);
+    summary.duration = completed - started;
+    return summary;
 }
 
 }  // namespace rdma_read::rdma

@@ -80,8 +80,9 @@ class ReadStream {
     /// more use.
     [[nodiscard]] StreamSummary run(ReadSink& sink, const StreamPlan& plan, Deadline deadline);
 
-    /// One read, alone, through slot 0: from just before it is posted to just after its completion
-    /// was seen. On failure the duration is 0 and summary.failure says why.
+    /// One read, alone, through slot 0. Its duration is from just before it is posted to just after
+    /// its completion was seen: deciding what to read and looking at what arrived are no part of
+    /// it. On failure the duration is 0 and summary.failure says why.
     [[nodiscard]] StreamSummary run_one(ReadSink& sink, Deadline deadline);
 
   private:
@@ -108,6 +109,8 @@ class ReadStream {
     };
     struct Run;
 
+    // Forgets the run before; fails if that left reads in flight.
+    [[nodiscard]] std::optional<ReadFailure> begin(std::uint32_t slot_count);
     [[nodiscard]] std::optional<ReadFailure> check_range(const ReadRequest& request) const;
     [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
     [[nodiscard]] ReadFailure timeout_failure() const;

@@ -297,6 +297,36 @@ TEST_F(ReadStreamTest, OneReadTakesSomeTimeAndAFailedOneNone) {
     EXPECT_EQ(bad.duration.count(), 0);
 }
 
+TEST_F(ReadStreamTest, ASingleReadsTimeLeavesOutDecidingWhatToReadAndLookingAtIt) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(4));
+    const auto linger = [] {
+        const auto until = Deadline::after(std::chrono::milliseconds(20));
+        while (!until.expired()) {
+        }
+    };
+    RecordingSink sink([&](std::uint32_t) {
+        linger();
+        return ReadRequest{0, std::span(destination).first(32)};
+    });
+    sink.on_finished = [&](std::uint32_t) { linger(); };
+    const auto begun = Deadline::Clock::now();
+    const StreamSummary summary = stream.run_one(sink, far());
+    const auto whole = Deadline::Clock::now() - begun;
+    EXPECT_EQ(summary.reads, 1U);
+    EXPECT_LT(summary.duration, whole - std::chrono::milliseconds(40));
+}
+
+TEST_F(ReadStreamTest, ASingleReadAfterItsDeadlineIsNotPosted) {
+    ReadStream stream(connect(4));
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary =
+        stream.run_one(sink, Deadline::after(std::chrono::nanoseconds::zero()));
+    ASSERT_TRUE(summary.failure);
+    EXPECT_EQ(summary.failure->failure, Failure::timeout);
+    EXPECT_TRUE(list_lengths().empty());
+}
+
 // ---- spare slots ----
 
 TEST_F(ReadStreamTest, WithSpareSlotsTheNextReadsArePostedBeforeTheFinishedOnesAreChecked) {
