@@ -5,6 +5,7 @@
 #include "app/caveat.hpp"
 #include "app/host.hpp"
 #include "app/placement.hpp"
+#include "app/self_test.hpp"
 #include "rdma_read/rdma/buffer.hpp"
 #include "rdma_read/rdma/error.hpp"
 #include "rdma_read/rdma/read_client.hpp"
@@ -65,7 +66,7 @@ verify::Outcome outcome_of(rdma::Failure failure, rdma::Phase phase) {
 // check.
 class CheckedReads : public rdma::ReadSink {
   public:
-    explicit CheckedReads(verify::Checker& checker) : checker_(checker) {}
+    CheckedReads(verify::Checker& checker, ReadCheck check) : checker_(checker), check_(check) {}
     [[nodiscard]] std::optional<double> checking_s() const noexcept {
         if (sampled_ == 0) {
             return std::nullopt;
@@ -79,11 +80,11 @@ class CheckedReads : public rdma::ReadSink {
     }
     void finished(std::uint32_t slot) override {
         if (reads_++ % kSampleEvery != 0) {
-            checker_.finished(slot);
+            check_(checker_, slot);
             return;
         }
         const auto begin = std::chrono::steady_clock::now();
-        checker_.finished(slot);
+        check_(checker_, slot);
         sampled_time_ += std::chrono::steady_clock::now() - begin;
         ++sampled_;
     }
@@ -92,6 +93,7 @@ class CheckedReads : public rdma::ReadSink {
     static constexpr std::uint64_t kSampleEvery = 16;
 
     verify::Checker& checker_;
+    ReadCheck check_;
     std::uint64_t reads_ = 0;
     std::uint64_t sampled_ = 0;
     std::chrono::nanoseconds sampled_time_{};
@@ -99,16 +101,23 @@ class CheckedReads : public rdma::ReadSink {
 
 class Reader {
   public:
-    explicit Reader(const ReaderTask& task)
-        : task_(task), deadline_(rdma::Deadline::after(task.options.timeout)) {}
+    Reader(const ReaderTask& task, ReadCheck check)
+        : task_(task), check_(check), deadline_(rdma::Deadline::after(task.options.timeout)) {}
 
     verify::Result run();
 
   private:
-    // Reads of this size in flight, over all queue pairs, each with a place of its own to land in.
+    // Reads of this size in flight, over all queue pairs.
+    [[nodiscard]] std::uint32_t in_flight(std::uint64_t size) const;
+    // Places for them to land in: more than are in flight, so that the next ones are on their way
+    // while those that arrived are checked.
     [[nodiscard]] std::uint32_t slots(std::uint64_t size) const;
     [[nodiscard]] std::size_t memory_needed() const;
+    [[nodiscard]] rdma::ReadClientConfig client_config(std::span<std::byte> memory) const;
+    [[nodiscard]] verify::Checker::Config checker_config(std::uint64_t bytes) const;
     void connect(std::span<std::byte> memory);
+    // Whether the reader may go on.
+    bool pass_self_test(std::span<std::byte> memory);
     bool read_size(std::uint64_t bytes, std::span<std::byte> memory);
     // Goes near the device, and notes what speaks against the numbers to come.
     [[nodiscard]] Binding settle(const Placement& placement);
@@ -124,6 +133,7 @@ class Reader {
     void fail(verify::Outcome outcome, std::string phase, std::string error, std::string hint);
 
     const ReaderTask& task_;
+    ReadCheck check_;
     rdma::Deadline deadline_;
     // The client's registration covers the memory, so it goes first.
     std::optional<rdma::Buffer> memory_;
@@ -132,10 +142,14 @@ class Reader {
     verify::Result result_;
 };
 
-std::uint32_t Reader::slots(std::uint64_t size) const {
+std::uint32_t Reader::in_flight(std::uint64_t size) const {
     const auto affordable = std::max<std::uint64_t>(kDestinationBytes / size, kLeastSlots);
     const auto wanted = std::uint64_t{task_.options.depth} * task_.options.qps;
     return static_cast<std::uint32_t>(std::min(wanted, affordable));
+}
+
+std::uint32_t Reader::slots(std::uint64_t size) const {
+    return task_.options.verify ? 2 * in_flight(size) : in_flight(size);
 }
 
 std::size_t Reader::memory_needed() const {
@@ -153,7 +167,7 @@ void Reader::fail(verify::Outcome outcome, std::string phase, std::string error,
     result_.hint = std::move(hint);
 }
 
-void Reader::connect(std::span<std::byte> memory) {
+rdma::ReadClientConfig Reader::client_config(std::span<std::byte> memory) const {
     const verify::Announcement& announcement = task_.announcement;
     const auto server = rdma::Address::parse(announcement.server.address, announcement.server.port);
     if (!server) {
@@ -168,11 +182,28 @@ void Reader::connect(std::span<std::byte> memory) {
     config.queue_pairs = task_.options.qps;
     config.destination = memory;
     config.stop = task_.stop;
+    return config;
+}
+
+verify::Checker::Config Reader::checker_config(std::uint64_t bytes) const {
+    verify::Checker::Config config;
+    config.run = task_.announcement.run;
+    config.server_rank = static_cast<std::uint32_t>(task_.announcement.server_rank);
+    config.ranks = static_cast<std::uint32_t>(task_.ranks);
+    config.buffer_bytes = task_.announcement.buffer_bytes;
+    config.read_bytes = bytes;
+    config.slots = slots(bytes);
+    config.verify = task_.options.verify;
+    return config;
+}
+
+void Reader::connect(std::span<std::byte> memory) {
     // The descriptor is the permission to read, and whoever has to wait for it has its whole budget
     // still before it.
     const auto turns = task_.options.turns_before(static_cast<std::uint32_t>(task_.ranks) - 1);
     auto connected = rdma::connect_with_retry(
-        config, rdma::Deadline::after(task_.options.timeout * (turns + 1)), result_.attempts);
+        client_config(memory), rdma::Deadline::after(task_.options.timeout * (turns + 1)),
+        result_.attempts);
     if (turns > 0) {
         deadline_ = rdma::Deadline::after(task_.options.timeout);
     }
@@ -193,10 +224,10 @@ void Reader::connect(std::span<std::byte> memory) {
     if (path.rate_gbps > 0) {
         result_.path.rate_gbps = path.rate_gbps;
     }
-    if (client_->remote().length != announcement.buffer_bytes) {
+    if (client_->remote().length != task_.announcement.buffer_bytes) {
         throw rdma::Error(rdma::Failure::protocol, rdma::Phase::descriptor,
                           fmt::format("the server's descriptor says {} bytes, its announcement {}",
-                                      client_->remote().length, announcement.buffer_bytes),
+                                      client_->remote().length, task_.announcement.buffer_bytes),
                           "both ends must be of the same build and run");
     }
 }
@@ -237,7 +268,7 @@ std::optional<rdma::ReadFailure> Reader::measure_latency(rdma::ReadStream& strea
                                                          verify::Checker& checker,
                                                          verify::SizeResult& size) {
     checker.begin_phase(verify::Phase::latency);
-    CheckedReads reads(checker);
+    CheckedReads reads(checker, check_);
     const bool timed = task_.options.duration.has_value();
     const auto samples =
         timed ? kLatencySamples : std::min(kLatencySamples, task_.options.iterations);
@@ -260,9 +291,10 @@ std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& st
                                                             verify::Checker& checker,
                                                             verify::SizeResult& size) {
     checker.begin_phase(verify::Phase::throughput);
-    CheckedReads reads(checker);
+    CheckedReads reads(checker, check_);
     rdma::StreamPlan plan;
-    plan.slots = size.depth;
+    plan.slots = slots(size.size);
+    plan.in_flight = size.depth;
     if (task_.options.duration) {
         plan.until = rdma::Deadline::after(*task_.options.duration);
     } else {
@@ -290,20 +322,48 @@ std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& st
     return std::move(summary.failure);
 }
 
+bool Reader::pass_self_test(std::span<std::byte> memory) {
+    verify::SelfTest& proved = result_.self_test.emplace();
+    std::optional<Disproof> disproof;
+    try {
+        for (const std::uint64_t size : task_.options.sizes) {
+            verify::Checker checker(checker_config(size), memory);
+            rdma::ReadStream stream(*client_);
+            disproof = test_check(
+                checker, static_cast<std::uint32_t>(task_.rank), check_,
+                [&](rdma::ReadSink& sink) {
+                    const auto summary = stream.run_one(sink, deadline_);
+                    if (summary.failure) {
+                        throw rdma::Error(summary.failure->failure, rdma::Phase::read,
+                                          summary.failure->message, summary.failure->hint);
+                    }
+                },
+                proved);
+            if (disproof) {
+                break;
+            }
+        }
+        if (!disproof) {
+            disproof = test_protection(client_config(memory), deadline_, proved);
+        }
+    } catch (const rdma::Error& error) {
+        disproof = Disproof{outcome_of(error.failure(), error.phase()),
+                            fmt::format("the self-test could not be made: {}", error.what()),
+                            error.hint()};
+    }
+    if (disproof) {
+        fail(disproof->outcome, "self_test", std::move(disproof->error), std::move(disproof->hint));
+    }
+    return !disproof;
+}
+
 bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
-    verify::Checker::Config config;
-    config.run = task_.announcement.run;
-    config.server_rank = static_cast<std::uint32_t>(task_.announcement.server_rank);
-    config.ranks = static_cast<std::uint32_t>(task_.ranks);
-    config.buffer_bytes = task_.announcement.buffer_bytes;
-    config.read_bytes = bytes;
-    config.slots = slots(bytes);
-    config.verify = task_.options.verify;
+    const verify::Checker::Config config = checker_config(bytes);
     verify::Checker checker(config, memory);
     rdma::ReadStream stream(*client_);
     verify::SizeResult& size = result_.sizes.emplace_back();
     size.size = bytes;
-    size.depth = config.slots;
+    size.depth = in_flight(bytes);
 
     auto failure = measure_latency(stream, checker, size);
     if (!failure) {
@@ -369,8 +429,10 @@ verify::Result Reader::run() {
         connect(memory_->bytes());
         const Placement placement;
         const Binding binding = settle(placement);
-        const bool all_read = std::ranges::all_of(
-            task_.options.sizes, [&](auto size) { return read_size(size, memory_->bytes()); });
+        const bool all_read = (!task_.options.self_test || pass_self_test(memory_->bytes()))
+                              && std::ranges::all_of(task_.options.sizes, [&](auto size) {
+                                     return read_size(size, memory_->bytes());
+                                 });
         result_.read_ended = utc_now_precisely();
         if (all_read && client_->ended()) {
             // The data was right, but the server or the device went away under it.
@@ -393,15 +455,15 @@ verify::Result Reader::run() {
 
 }  // namespace
 
-verify::Result read_buffer(const ReaderTask& task) {
-    return Reader(task).run();
+verify::Result read_buffer(const ReaderTask& task, ReadCheck check) {
+    return Reader(task, check).run();
 }
 
 Roles real_roles() {
     return {[](const ServerTask& task) -> std::unique_ptr<Server> {
                 return std::make_unique<BufferServer>(task, filled_buffer(task));
             },
-            read_buffer};
+            [](const ReaderTask& task) { return read_buffer(task, check_read); }};
 }
 
 }  // namespace rdma_read::app

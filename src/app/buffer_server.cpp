@@ -2,6 +2,7 @@
 #include "app/buffer_server.hpp"
 
 #include "app/say.hpp"
+#include "app/self_test.hpp"
 #include "rdma_read/rdma/error.hpp"
 #include "rdma_read/rdma/event_channel.hpp"
 #include "rdma_read/verify/pattern.hpp"
@@ -22,8 +23,9 @@ rdma::ReadServerConfig server_config(const ServerTask& task) {
     config.address = choose_server_port(task.options).address.with_port(task.options.port);
     config.run = task.run;
     config.ranks = static_cast<std::uint32_t>(task.ranks);
-    config.queue_pairs_per_rank = task.options.qps;
-    config.max_connections = static_cast<std::uint32_t>(task.ranks) * task.options.qps;
+    config.queue_pairs_per_rank =
+        task.options.qps + (task.options.self_test ? kThrowAwayQueuePairs : 0);
+    config.max_connections = static_cast<std::uint32_t>(task.ranks) * config.queue_pairs_per_rank;
     config.concurrency = task.options.concurrency;
     // The descriptor is the start signal: what is measured is the load of all of them.
     const auto readers = static_cast<std::uint32_t>(task.ranks) - 1;

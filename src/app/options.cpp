@@ -77,6 +77,11 @@ const CommandLineSpec& spec() {
             {"--verify", "MODE", "full, off",
              "full: check every byte of every read. off: measure\n"
              "only, never reported as verified. Default full."},
+            {"--self-test", "", "",
+             "Before the run prove that the check and the memory\n"
+             "protection work: a planted wrong byte must be found,\n"
+             "reads with a wrong key and past the end of the buffer\n"
+             "must be refused. Contradicts --verify off. Default: off."},
             {"--json", "FILE", "a file in a folder that exists, or - for stdout",
              "Write the report as JSON to FILE; -: to stdout, and\n"
              "nothing else there. Default: no file."},
@@ -203,6 +208,9 @@ void reject_contradictions(const CommandLine& line, const Options& options) {
         iterations.fail(fmt::format("contradicts --duration {}", printable(duration.text())),
                         "one of the two");
     }
+    if (options.self_test && !options.verify) {
+        Value(line, "--verify").fail("contradicts --self-test, which proves the check", "full");
+    }
     const auto sizes = static_cast<std::int64_t>(options.sizes.size());
     if (duration && *options.duration * sizes >= options.timeout) {
         duration.fail(fmt::format("{} of this duration {} not end before --timeout {}",
@@ -276,6 +284,7 @@ Options interpret(const CommandLine& line) {
         }
         options.verify = value.text() == "full";
     }
+    options.self_test = line.has("--self-test");
     if (const Value value(line, "--json"); value) {
         if (value.text().empty()) {
             value.fail("the value is empty");
@@ -389,6 +398,7 @@ verify::OptionMap options_for_report(const Options& options) {
         {"port", std::uint64_t{options.port}},
         {"timeout", seconds(options.timeout)},
         {"verify", std::string(options.verify ? "full" : "off")},
+        {"self_test", options.self_test},
         {"json", text(options.json)},
         {"progress", std::string(progress())},
     };

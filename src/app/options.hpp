@@ -54,7 +54,8 @@ struct Options {
     std::uint16_t port = 0;                                       ///< 0: any free port.
     std::chrono::nanoseconds timeout = std::chrono::seconds{30};  ///< A reader's whole budget.
     bool verify = true;                                           ///< Check every byte.
-    std::optional<std::string> json;                              ///< A file, or "-" for stdout.
+    bool self_test = false;           ///< Prove first that check and protection work.
+    std::optional<std::string> json;  ///< A file, or "-" for stdout.
     Progress progress = Progress::automatic;
 
     [[nodiscard]] std::uint64_t largest_size() const;

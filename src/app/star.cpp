@@ -174,6 +174,7 @@ class Root : public Rank {
         report_.options = options_for_report(run.options);
         report_.mpi = cluster::MpiSession::library_version();
         report_.verified = run.options.verify;
+        report_.self_test = run.options.self_test;
         report_.sizes = run.options.sizes;
         if (!run.options.duration) {
             report_.reads = run.options.iterations;

@@ -3,7 +3,7 @@
 
 _rdma_read_mpi() {
     local options="--size --iterations --duration --depth --qps --buffer --hugepages --pattern --server --concurrency --server-ip
-        --interface --device --port --timeout --verify --json --progress --version --help"
+        --interface --device --port --timeout --verify --self-test --json --progress --version --help"
     local sys=${RDMA_READ_SYSFS:-/sys} current=${COMP_WORDS[COMP_CWORD]} last=$((COMP_CWORD - 1)) words="" word device=""
     local IFS=$' \t\n'
     COMPREPLY=()

@@ -23,7 +23,7 @@ namespace {
 
 // Read back in another byte order, the magic is another number.
 constexpr std::uint32_t kMagic = 0x5244'7652U;
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 
 enum class Content : std::uint8_t { result = 1, server_info = 2, announcement = 3 };
 
@@ -250,13 +250,18 @@ void fields(Archive& archive, T& path) {
             path.gid, path.mtu, path.depth_negotiated, path.rate_gbps);
 }
 
+template <typename Archive, Is<SelfTest> T>
+void fields(Archive& archive, T& test) {
+    archive(test.planted_error_found, test.wrong_key_refused, test.out_of_bounds_refused);
+}
+
 template <typename Archive, Is<Result> T>
 void fields(Archive& archive, T& result) {
     archive(result.server_rank, result.reader_rank, result.server_host, result.reader_host,
             result.outcome, result.phase, result.error, result.hint, result.stopped_by,
             result.confirmed, result.path, result.connect_ms, result.attempts, result.read_started,
             result.read_ended, result.sizes, result.counters, result.notes, result.warnings,
-            result.clock_ns, result.cores);
+            result.clock_ns, result.cores, result.self_test);
 }
 
 template <typename Archive, Is<ServerInfo> T>

@@ -144,6 +144,17 @@ Json counters(const std::map<std::string, std::int64_t>& deltas) {
     return object;
 }
 
+Json self_test(const SelfTest& test) {
+    return {{"planted_error_found", or_null(test.planted_error_found)},
+            {"wrong_key_refused", or_null(test.wrong_key_refused)},
+            {"out_of_bounds_refused", or_null(test.out_of_bounds_refused)}};
+}
+
+// Of a reader that proved all there is nothing more to say.
+Json failed_self_test(const std::optional<SelfTest>& test) {
+    return !test || test->proved() ? Json(nullptr) : self_test(*test);
+}
+
 Json result(const Result& reader, const Report& report) {
     return {{"server_rank", rank(reader.server_rank)},
             {"reader_rank", rank(reader.reader_rank)},
@@ -161,6 +172,7 @@ Json result(const Result& reader, const Report& report) {
             {"read_ended", or_null(reader.read_ended)},
             {"sizes", array(reader.sizes, size)},
             {"counters", counters(reader.counters)},
+            {"self_test", failed_self_test(reader.self_test)},
             {"clock_ns", or_null(reader.clock_ns)},
             {"notes", reader.notes},
             {"warnings", reader.warnings}};
@@ -195,7 +207,7 @@ std::string to_json(const Report& report) {
         {"mpi", or_null(report.mpi)},
         {"slurm", slurm(report.slurm)},
         {"servers", array(report.servers, server)},
-        {"self_test", nullptr},
+        {"self_test", report.self_test ? self_test(joint_self_test(report)) : Json(nullptr)},
         {"results",
          array(report.results, [&](const Result& reader) { return result(reader, report); })},
         {"verdict", verdict(judge(report))}};

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <string_view>
 
@@ -195,6 +196,31 @@ std::string look_at(const std::vector<std::string>& bad_hosts) {
     return text;
 }
 
+// "" if none was asked for.
+std::string self_test_line(const Report& report) {
+    if (!report.self_test) {
+        return "";
+    }
+    const auto readers = counted(report.results.size(), "reader", "readers");
+    const auto count = [&](const auto what) {
+        return std::ranges::count_if(report.results, [&](const Result& result) {
+            return result.self_test && std::invoke(what, *result.self_test);
+        });
+    };
+    if (count(&SelfTest::disproved) == 0) {
+        return fmt::format(
+            "self-test: a planted wrong byte was found, wrong key and out-of-bounds "
+            "reads were refused, by {} of {}\n",
+            count(&SelfTest::proved), readers);
+    }
+    return fmt::format(
+        "self-test: failed: a planted wrong byte was found by {} of {}, wrong keys "
+        "were refused to {}, out-of-bounds reads to {}\n",
+        count([](const SelfTest& test) { return test.planted_error_found == true; }), readers,
+        count([](const SelfTest& test) { return test.wrong_key_refused == true; }),
+        count([](const SelfTest& test) { return test.out_of_bounds_refused == true; }));
+}
+
 std::string verdict_line(const Report& report, bool colour) {
     const Verdict verdict = judge(report);
     const bool pass = verdict.exit_code == kExitPass;
@@ -250,7 +276,7 @@ std::string to_text(const Report& report, bool colour) {
             text += fmt::format("      {}\n", below);
         }
     }
-    return text + verdict_line(report, colour);
+    return text + self_test_line(report) + verdict_line(report, colour);
 }
 
 }  // namespace rdma_read::verify

@@ -1,4 +1,4 @@
-// Names of outcomes.
+// Names of outcomes, and what a self-test amounts to.
 #include "rdma_read/verify/result.hpp"
 
 namespace rdma_read::verify {
@@ -25,6 +25,16 @@ std::string_view to_string(Outcome outcome) noexcept {
             break;
     }
     return "NOT_RUN";
+}
+
+bool SelfTest::proved() const noexcept {
+    return planted_error_found == true && wrong_key_refused == true
+           && out_of_bounds_refused == true;
+}
+
+bool SelfTest::disproved() const noexcept {
+    return planted_error_found == false || wrong_key_refused == false
+           || out_of_bounds_refused == false;
 }
 
 }  // namespace rdma_read::verify

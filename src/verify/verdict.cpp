@@ -108,7 +108,25 @@ Outcome weighed_outcome(const Result& result, const Report& report) noexcept {
                      && std::ranges::all_of(result.sizes, [&report](const SizeResult& size) {
                             return complete(size, report);
                         });
-    return all ? Outcome::pass : Outcome::read_failed;
+    const bool proved = !report.self_test || (result.self_test && result.self_test->proved());
+    return all && proved ? Outcome::pass : Outcome::read_failed;
+}
+
+SelfTest joint_self_test(const Report& report) {
+    SelfTest joint;
+    const auto add = [](std::optional<bool>& sum, std::optional<bool> one) {
+        if (one) {
+            sum = sum.value_or(true) && *one;
+        }
+    };
+    for (const Result& result : report.results) {
+        if (result.self_test) {
+            add(joint.planted_error_found, result.self_test->planted_error_found);
+            add(joint.wrong_key_refused, result.self_test->wrong_key_refused);
+            add(joint.out_of_bounds_refused, result.self_test->out_of_bounds_refused);
+        }
+    }
+    return joint;
 }
 
 Verdict judge(const Report& report) {

@@ -50,9 +50,10 @@ TEST_F(Output, JsonOnStdoutIsOneObjectWithEveryKey) {
                 {"rank", "host", "device", "port_num", "address", "port", "link_layer", "mtu",
                  "rate_gbps", "cpu_s_while_serving", "connections"});
     expect_keys(parsed.at("results").at(0),
-                {"server_rank", "reader_rank", "server_host", "reader_host", "outcome", "phase",
-                 "error", "hint", "confirmed", "path", "connect_ms", "attempts", "read_started",
-                 "read_ended", "sizes", "counters", "clock_ns", "notes", "warnings"});
+                {"server_rank", "reader_rank", "server_host",  "reader_host", "outcome",
+                 "phase",       "error",       "hint",         "confirmed",   "path",
+                 "connect_ms",  "attempts",    "read_started", "read_ended",  "sizes",
+                 "counters",    "self_test",   "clock_ns",     "notes",       "warnings"});
     expect_keys(parsed.at("results").at(0).at("path"),
                 {"local_device", "local_port_num", "local_address", "remote_address", "gid", "mtu",
                  "depth_negotiated"});

@@ -75,6 +75,11 @@ class Checker {
     /// Where the next read of `slot` goes. Precondition: `slot` is less than Config::slots.
     [[nodiscard]] Target next(std::uint32_t slot) noexcept;
 
+    /// Where the newest read of `slot` came from and landed. Precondition: next(slot) was called.
+    [[nodiscard]] Target landed(std::uint32_t slot) noexcept {
+        return {window_.recent(slot).front(), destination_.slot(slot)};
+    }
+
     /// Takes a read as finished and checks its data; true when every byte is right (or when
     /// Config::verify is false). A failure to allocate loses descriptions of mismatches only, never
     /// counts. Precondition: next(slot) was called for this read.

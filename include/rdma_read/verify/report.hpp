@@ -43,6 +43,7 @@ struct Report {
     std::vector<std::uint64_t> sizes;    ///< that every reader was to read; empty: not known
     std::optional<std::uint64_t> reads;  ///< of each size, if it was to be so many
     bool verified = true;                ///< every byte was to be checked (--verify full)
+    bool self_test = false;  ///< every reader was to prove check and protection first (--self-test)
     std::string interrupted;  ///< the signal that ended the run early, "SIGTERM"; empty: none
 };
 
@@ -64,10 +65,15 @@ struct Verdict {
 
 /// What a result of this report amounts to when its evidence is weighed. A PASS stands only on
 /// evidence: every size that was to be read and at least one, each with all the reads that were
-/// asked for, guards intact, no mismatch and, when `verified`, as many bytes verified as were read.
+/// asked for, guards intact, no mismatch, when `verified` as many bytes verified as were read, and
+/// when a `self_test` was asked for all of it proved.
 /// Without it, it is CORRUPT (something is known to be wrong) or READ_FAILED (something is
 /// missing). Any other outcome stands as it is.
 [[nodiscard]] Outcome weighed_outcome(const Result& result, const Report& report) noexcept;
+
+/// What all readers together proved: true where every reader that got that far proved it, false
+/// where one disproved it, nullopt where nobody got that far.
+[[nodiscard]] SelfTest joint_self_test(const Report& report);
 
 /// The verdict: kExitPass only when there is at least one result and all are PASS when weighed;
 /// kExitNothingRead when no byte was read and no reader got further than its or the server's
@@ -80,9 +86,10 @@ struct Verdict {
 [[nodiscard]] Verdict judge(const Report& report);
 
 /// The table for a person: one line for each reader and size, under a reader that is not PASS its
-/// phase, cause, hint and first mismatches, and one line with the verdict at the end that begins
-/// with PASS or FAIL. ASCII but for what peers and hosts are called; their control characters are
-/// replaced. Does not depend on the locale. `colour`: ANSI colours on the results.
+/// phase, cause, hint and first mismatches, one line with the self-test if there was one, and one
+/// line with the verdict at the end that begins with PASS or FAIL. ASCII but for what peers and
+/// hosts are called; their control characters are replaced. Does not depend on the locale.
+/// `colour`: ANSI colours on the results.
 [[nodiscard]] std::string to_text(const Report& report, bool colour);
 
 /// The report for a script: one JSON object of the schema "rdma-read-report/1", a newline at the

@@ -64,6 +64,19 @@ struct Path {
     std::optional<double> rate_gbps;                ///< of the local port
 };
 
+/// What a reader proved before it read. nullopt: it did not get that far.
+struct SelfTest {
+    std::optional<bool> planted_error_found;  ///< a wrong byte that it planted, where it planted it
+    std::optional<bool> wrong_key_refused;    ///< a read with a wrong key
+    std::optional<bool> out_of_bounds_refused;  ///< a read that passes the end of the buffer
+
+    /// Whether all of it is proved.
+    [[nodiscard]] bool proved() const noexcept;
+    /// Whether any of it is disproved.
+    [[nodiscard]] bool disproved() const noexcept;
+    friend bool operator==(const SelfTest&, const SelfTest&) = default;
+};
+
 /// What became of one reader at one server. As constructed: nothing has happened yet.
 struct Result {
     std::int32_t server_rank = -1;  ///< -1: unknown
@@ -86,7 +99,8 @@ struct Result {
     std::vector<std::string> notes;                ///< remarks that are not failures, for a person
     std::vector<std::string> warnings;             ///< why its numbers may not be trusted
     std::optional<double> clock_ns;                ///< what one reading of the clock costs
-    std::string cores;  ///< where its thread may run, "0-3"; empty: unknown
+    std::string cores;                  ///< where its thread may run, "0-3"; empty: unknown
+    std::optional<SelfTest> self_test;  ///< nullopt: none was made
 };
 
 /// What a server says of itself. An empty string is an unknown.

@@ -1,5 +1,6 @@
 // A server with one fault, as a process of its own and without MPI: tells on stdout where it
 // listens, serves until its stdin closes.
+#include "app/self_test.hpp"
 #include "fault_name.hpp"
 #include "rdma_read/rdma/buffer.hpp"
 #include "rdma_read/rdma/error.hpp"
@@ -23,6 +24,9 @@
 
 namespace rdma_read::test {
 namespace {
+
+// What a server that exposes more than it says exposes beyond.
+constexpr std::uint64_t kExposedBeyond = 4096;
 
 struct Arguments {
     std::string fault;
@@ -49,6 +53,10 @@ std::vector<std::byte> bytes_of(const rdma::RemoteBuffer& buffer) {
 // Faults of the connection and of the descriptor:
 //   wrong-rkey:RANK        that reader is given a key that opens nothing
 //   wrong-address:RANK     that reader is given an address outside the buffer
+//   any-key                who connects to be refused a wrong key is given one with which the wrong
+//                          key is right
+//   exposes-more           the descriptor names fewer bytes than the device lets peers read
+//   no-second              further queue pairs of a reader are accepted, and then nothing is said
 //   no-descriptor          connections are accepted, and then nothing is said
 //   no-accept              connection requests stay unanswered
 //   die-after-descriptor   the process is killed once the first descriptor has left
@@ -56,11 +64,11 @@ std::vector<std::byte> bytes_of(const rdma::RemoteBuffer& buffer) {
 //   empty-buffer, wrapping-buffer, small-buffer
 Script script_for(const std::string& text) {
     const FaultName fault(text);
-    constexpr std::array<std::string_view, 12> kKnown{
-        "wrong-rkey",      "wrong-address",        "no-descriptor",
-        "no-accept",       "die-after-descriptor", "short-descriptor",
-        "long-descriptor", "foreign-descriptor",   "other-version-descriptor",
-        "empty-buffer",    "wrapping-buffer",      "small-buffer"};
+    constexpr std::array<std::string_view, 15> kKnown{
+        "any-key",          "exposes-more",    "no-second",          "wrong-rkey",
+        "wrong-address",    "no-descriptor",   "no-accept",          "die-after-descriptor",
+        "short-descriptor", "long-descriptor", "foreign-descriptor", "other-version-descriptor",
+        "empty-buffer",     "wrapping-buffer", "small-buffer"};
     if (std::ranges::find(kKnown, fault.name) == kKnown.end()) {
         throw std::invalid_argument("unknown fault " + text);
     }
@@ -72,7 +80,12 @@ Script script_for(const std::string& text) {
             buffer.rkey ^= 0xa5a5a5a5U;
         } else if (fault.name == "wrong-address" && meant) {
             buffer.address += 1ULL << 40U;
-        } else if (fault.name == "no-descriptor") {
+        } else if (fault.name == "any-key" && hello.queue_pair > 0) {
+            buffer.rkey ^= app::kWrongKeyBits;
+        } else if (fault.name == "exposes-more") {
+            buffer.length -= kExposedBeyond;
+        } else if (fault.name == "no-descriptor"
+                   || (fault.name == "no-second" && hello.queue_pair > 0)) {
             return std::nullopt;
         } else if (fault.name == "empty-buffer") {
             buffer.length = 0;
@@ -112,7 +125,8 @@ void serve(const Arguments& arguments) {
         throw std::invalid_argument("--address");
     }
     const Payload payload{run_id(arguments.run), arguments.rank};
-    const rdma::Buffer memory(arguments.bytes);
+    const rdma::Buffer memory(arguments.bytes
+                              + (arguments.fault == "exposes-more" ? kExposedBeyond : 0));
     verify::Pattern(payload.run, payload.rank).fill(memory.bytes());
     // The end of stdin is readable, as a stop should be.
     if (tamper(arguments.fault, payload, memory.bytes())) {

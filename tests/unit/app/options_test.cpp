@@ -140,6 +140,9 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Wrong{{"--pattern", "mesh"}, {"--pattern mesh:", "allowed: star"}},
                       Wrong{{"--pattern", "STAR"}, {"--pattern STAR:", "allowed: star"}},
                       Wrong{{"--verify", "on"}, {"--verify on:", "allowed: full, off"}},
+                      Wrong{{"--self-test", "--verify", "off"},
+                            {"--verify off: contradicts --self-test", "allowed: full"}},
+                      Wrong{{"--self-test=yes"}, {"--self-test yes: takes no value"}},
                       Wrong{{"--progress", "yes"},
                             {"--progress yes:", "allowed: auto, always, never"}}));
 
@@ -184,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
     Unknown, WrongCommandLine,
     ::testing::Values(Wrong{{"--qp", "2"}, {"--qp: unknown option", "--size", "--help"}},
                       Wrong{{"--huge-pages"}, {"--huge-pages: unknown option"}},
-                      Wrong{{"--self-test"}, {"--self-test: unknown option"}},
+                      Wrong{{"--retest"}, {"--retest: unknown option"}},
                       Wrong{{"--csv", "x"}, {"--csv: unknown option"}},
                       Wrong{{"--list-devices"}, {"--list-devices: unknown option"}},
                       Wrong{{"--sizes=4K"}, {"--sizes=4K: unknown option"}},
@@ -276,6 +279,12 @@ TEST(Options, TakeWhatTheUserSays) {
     EXPECT_EQ(options.progress, Progress::never);
 }
 
+TEST(Options, TheSelfTestIsMadeWhenItIsAskedFor) {
+    EXPECT_FALSE(parsed({}).self_test);
+    EXPECT_TRUE(parsed({"--self-test"}).self_test);
+    EXPECT_TRUE(parsed({"--verify", "full", "--self-test"}).self_test);
+}
+
 TEST(Options, TakeTheLimitsThemselves) {
     EXPECT_EQ(parsed({"--size", "1024G"}).largest_size(), std::uint64_t{1} << 40U);
     EXPECT_EQ(parsed({"--iterations", "1000000000"}).iterations, 1'000'000'000U);
@@ -333,6 +342,7 @@ TEST(Options, HelpNamesEveryOptionWithItsDefaultAndTheExitCodes) {
                                     "Default 30",
                                     "--verify MODE",
                                     "Default full",
+                                    "--self-test",
                                     "--json FILE",
                                     "--progress WHEN",
                                     "Default auto",
@@ -443,7 +453,7 @@ TEST_F(JsonFile, BehindALinkIsJudgedWhereTheLinkLeads) {
 
 TEST(OptionsForReport, NameEveryOptionAndLeaveOutWhatWasNotChosen) {
     const auto map = options_for_report(parsed({"--size", "1,4K", "--server-ip", "10.0.0.1"}));
-    EXPECT_EQ(map.size(), 18U);
+    EXPECT_EQ(map.size(), 19U);
     EXPECT_EQ(map.at("qps"), verify::OptionValue(std::uint64_t{1}));
     EXPECT_EQ(map.at("hugepages"), verify::OptionValue(false));
     EXPECT_EQ(map.at("concurrency"), verify::OptionValue(std::uint64_t{0}));
@@ -455,6 +465,7 @@ TEST(OptionsForReport, NameEveryOptionAndLeaveOutWhatWasNotChosen) {
     EXPECT_EQ(map.at("device"), verify::OptionValue());
     EXPECT_EQ(map.at("timeout"), verify::OptionValue(30.0));
     EXPECT_EQ(map.at("verify"), verify::OptionValue(std::string("full")));
+    EXPECT_EQ(map.at("self_test"), verify::OptionValue(false));
     EXPECT_EQ(map.at("progress"), verify::OptionValue(std::string("auto")));
 }
 

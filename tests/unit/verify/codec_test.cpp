@@ -55,6 +55,7 @@ Result full_result() {
     result.warnings = {"two ranks share a core"};
     result.clock_ns = 21.5;
     result.cores = "0-3";
+    result.self_test = SelfTest{true, false, {}};
     return result;
 }
 
@@ -128,6 +129,7 @@ TEST(Codec, AResultComesBackWhole) {
     EXPECT_FALSE(result.sizes[1].latency_us);
     EXPECT_EQ(result.counters, full_result().counters);
     EXPECT_EQ(result.notes, full_result().notes);
+    EXPECT_EQ(result.self_test, full_result().self_test);
 }
 
 TEST(Codec, AnEmptyResultComesBackEmpty) {

@@ -34,11 +34,11 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     EXPECT_THAT(keys(json["servers"][0]),
                 ElementsAre("rank", "host", "device", "port_num", "address", "port", "link_layer",
                             "mtu", "rate_gbps", "cpu_s_while_serving", "serving_s", "connections"));
-    EXPECT_THAT(
-        keys(json["results"][1]),
-        ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome", "phase",
-                    "error", "hint", "confirmed", "path", "connect_ms", "attempts", "read_started",
-                    "read_ended", "sizes", "counters", "clock_ns", "notes", "warnings"));
+    EXPECT_THAT(keys(json["results"][1]),
+                ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome",
+                            "phase", "error", "hint", "confirmed", "path", "connect_ms", "attempts",
+                            "read_started", "read_ended", "sizes", "counters", "self_test",
+                            "clock_ns", "notes", "warnings"));
     EXPECT_THAT(keys(json["results"][1]["path"]),
                 ElementsAre("local_device", "local_port_num", "local_address", "remote_address",
                             "gid", "mtu", "depth_negotiated", "rate_gbps"));
@@ -54,6 +54,26 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     EXPECT_THAT(keys(json["verdict"]),
                 ElementsAre("outcome", "exit_code", "expected", "passed", "failed",
                             "bytes_verified", "mismatches", "bad_hosts", "bad_hostlist"));
+}
+
+TEST(JsonReport, HasTheSelfTestOfAllReadersAndOfThoseThatFailedIt) {
+    Report report = sample_report();
+    EXPECT_TRUE(Json::parse(to_json(report))["self_test"].is_null());
+    report.self_test = true;
+    const Json unknown = Json::parse(to_json(report))["self_test"];
+    EXPECT_THAT(keys(unknown),
+                ElementsAre("planted_error_found", "wrong_key_refused", "out_of_bounds_refused"));
+    EXPECT_TRUE(unknown["planted_error_found"].is_null());
+    report.results[0].self_test = SelfTest{true, true, true};
+    report.results[1].self_test = SelfTest{true, false, {}};
+    const Json json = Json::parse(to_json(report));
+    EXPECT_EQ(json["self_test"]["planted_error_found"], true);
+    EXPECT_EQ(json["self_test"]["wrong_key_refused"], false);
+    EXPECT_EQ(json["self_test"]["out_of_bounds_refused"], true);
+    EXPECT_TRUE(json["results"][0]["self_test"].is_null());
+    EXPECT_EQ(json["results"][1]["self_test"]["wrong_key_refused"], false);
+    EXPECT_TRUE(json["results"][1]["self_test"]["out_of_bounds_refused"].is_null());
+    EXPECT_TRUE(json["results"][2]["self_test"].is_null());
 }
 
 TEST(JsonReport, HasTheValuesOfTheReport) {

@@ -87,6 +87,25 @@ TEST(Table, SaysThatNothingWasVerifiedWhenNothingWas) {
     EXPECT_THAT(text, Not(HasSubstr("MiB")));
 }
 
+TEST(Table, SaysWhatTheSelfTestProvedJustBeforeTheVerdict) {
+    Report report = sample_report();
+    EXPECT_THAT(to_text(report, false), Not(HasSubstr("self-test")));
+    report.self_test = true;
+    for (Result& result : report.results) {
+        result.self_test = SelfTest{true, true, true};
+    }
+    EXPECT_THAT(
+        to_text(report, false),
+        HasSubstr("\nself-test: a planted wrong byte was found, wrong key and out-of-bounds "
+                  "reads were refused, by 3 of 3 readers\nPASS  3 of 3 readers"));
+    report.results[1].self_test = SelfTest{true, true, {}};
+    EXPECT_THAT(to_text(report, false), HasSubstr("refused, by 2 of 3 readers\nFAIL"));
+    report.results[2].self_test = SelfTest{false, {}, {}};
+    EXPECT_THAT(to_text(report, false),
+                HasSubstr("\nself-test: failed: a planted wrong byte was found by 2 of 3 readers, "
+                          "wrong keys were refused to 2, out-of-bounds reads to 1\nFAIL"));
+}
+
 TEST(Table, NeverPrintsAPassThatIsNotProven) {
     Report report = sample_report();
     report.results[0].sizes[0].bytes_verified = 0;

@@ -51,6 +51,36 @@ TEST(Verdict, FailsForEveryOutcomeButPass) {
     }
 }
 
+TEST(Verdict, DoesNotBelieveAPassWithoutTheSelfTestThatWasAskedFor) {
+    Report report = sample_report();
+    report.self_test = true;
+    EXPECT_EQ(judge(report).exit_code, 1);
+    for (Result& result : report.results) {
+        result.self_test = SelfTest{true, true, true};
+    }
+    EXPECT_EQ(judge(report).exit_code, 0);
+    for (const SelfTest test :
+         {SelfTest{false, true, true}, SelfTest{true, false, true}, SelfTest{true, true, false},
+          SelfTest{true, true, {}}, SelfTest{true, {}, true}, SelfTest{{}, true, true}}) {
+        report.results[1].self_test = test;
+        EXPECT_EQ(judge(report).exit_code, 1);
+        EXPECT_EQ(judge(report).outcome, Outcome::read_failed);
+        EXPECT_EQ(judge(report).passed, 2U);
+    }
+}
+
+TEST(JointSelfTest, IsProvedWhereEveryReaderThatGotThatFarProvedIt) {
+    Report report = sample_report();
+    EXPECT_EQ(joint_self_test(report), SelfTest{}) << "nobody made one";
+    report.results[0].self_test = SelfTest{true, true, {}};
+    report.results[1].self_test = SelfTest{true, {}, {}};
+    EXPECT_EQ(joint_self_test(report), (SelfTest{true, true, {}}));
+    report.results[2].self_test = SelfTest{true, false, {}};
+    EXPECT_EQ(joint_self_test(report), (SelfTest{true, false, {}}));
+    report.results[0].self_test->planted_error_found = false;
+    EXPECT_EQ(joint_self_test(report), (SelfTest{false, false, {}}));
+}
+
 TEST(Verdict, DoesNotBelieveAPassWithoutItsEvidence) {
     const std::vector<std::pair<std::function<void(SizeResult&)>, Outcome>> spoilers{
         {[](SizeResult& s) { s.bytes_verified -= 1; }, Outcome::read_failed},
