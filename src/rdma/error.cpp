@@ -65,6 +65,9 @@ std::string hint_for(const Where& where, int error_number) {
             "slurm.conf) for Slurm jobs; check inside the job with: ulimit -l",
             memlock_limit_text());
     }
+    if (error_number == EMFILE || error_number == ENFILE) {
+        return "too many open files; raise the limit (ulimit -n)";
+    }
     if (where.call == "rdma_create_event_channel" || where.call == "ibv_get_device_list") {
         return error_number == EACCES || error_number == EPERM
                    ? "this user may not open the RDMA devices; check: ls -l /dev/infiniband"
@@ -86,9 +89,6 @@ std::string hint_for(const Where& where, int error_number) {
         }
     }
     switch (error_number) {
-        case EMFILE:
-        case ENFILE:
-            return "too many open files; raise the limit (ulimit -n)";
         case ENETUNREACH:
         case EHOSTUNREACH:
             return "no route from this host to that address; check: ip route get <address>";

@@ -86,7 +86,9 @@ TEST(Error, HintsSayTheNextStep) {
     EXPECT_THAT(hint(Phase::device, "rdma_bind_addr", ENODEV), HasSubstr("rdma link"));
     EXPECT_THAT(hint(Phase::device, "rdma_bind_addr", EADDRNOTAVAIL), HasSubstr("ip -br addr"));
     EXPECT_THAT(hint(Phase::device, "rdma_bind_addr", EADDRINUSE), HasSubstr("--port"));
-    EXPECT_THAT(hint(Phase::setup, "rdma_create_id", EMFILE), HasSubstr("ulimit -n"));
+    for (const char* const call : {"rdma_create_id", "rdma_create_event_channel"}) {
+        EXPECT_THAT(hint(Phase::setup, call, EMFILE), HasSubstr("ulimit -n")) << call;
+    }
     EXPECT_THAT(hint(Phase::resolve, "rdma_resolve_addr", EHOSTUNREACH), HasSubstr("ip route"));
     EXPECT_THAT(hint(Phase::resolve, "rdma_resolve_addr", ENODEV), HasSubstr("rdma link"));
     EXPECT_THAT(hint(Phase::resolve, "rdma_resolve_addr", ETIMEDOUT), HasSubstr("ping"));
