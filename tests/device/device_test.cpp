@@ -71,6 +71,41 @@ std::vector<std::string> launch(int ranks, const std::vector<std::string>& optio
     return launch({{ranks, {tool()}}}, options);
 }
 
+namespace {
+
+// The number behind the last such word of what a command has said on stderr.
+std::string number_behind(const std::string& word, const std::string& said) {
+    const auto at = said.rfind(word);
+    const std::string rest = at == std::string::npos ? "" : said.substr(at + word.size());
+    return rest.substr(0, rest.find_first_not_of("0123456789"));
+}
+
+}  // namespace
+
+PairServer start_pair_server(const std::vector<std::string>& options,
+                             const CommandSettings& settings) {
+    std::vector<std::string> words{pair_tool(), "-s", "--port", "0"};
+    words.insert(words.end(), options.begin(), options.end());
+    auto command = std::make_unique<Command>(words, settings);
+    (void)command->wait_for_stderr("\n");
+    std::string port = number_behind("--port ", command->said_on_stderr());
+    return {std::move(command), std::move(port)};
+}
+
+PairServer start_faulty_server(const std::string& fault, const std::string& address) {
+    // It ends with its stdin.
+    auto command = std::make_unique<Command>(std::vector<std::string>{
+        "sh", "-c", "sleep 60 | \"$0\" --fault \"$1\" --address \"$2\" 1>&2", faulty_server(),
+        fault, address});
+    (void)command->wait_for_stderr("\n");
+    std::string port = number_behind(" ", command->said_on_stderr());
+    return {std::move(command), std::move(port)};
+}
+
+std::vector<std::string> pair_client(const std::string& address, const std::string& port) {
+    return {pair_tool(), "-c", address, "--port", port};
+}
+
 void DeviceTest::lacks(const std::string& what) {
     if (environment("RDMA_READ_REQUIRE_DEVICE") == "1") {
         FAIL() << what;
@@ -120,9 +155,9 @@ nlohmann::json DeviceTest::report() const {
     return parsed.is_discarded() ? nlohmann::json() : parsed;
 }
 
-void DeviceTest::wait_for_packets(std::uint64_t count) const {
-    const auto sent = [this] {
-        const auto port = std::filesystem::path("/sys/class/infiniband") / device_ / "ports/1";
+void DeviceTest::wait_for_packets(std::uint64_t count, const std::string& device) {
+    const auto sent = [&device] {
+        const auto port = std::filesystem::path("/sys/class/infiniband") / device / "ports/1";
         // The first is software RoCE's, which keeps no port counters.
         for (const char* const name : {"hw_counters/sent_pkts", "counters/port_xmit_packets"}) {
             std::uint64_t packets = 0;

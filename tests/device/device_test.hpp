@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,22 @@ struct Program {
                                               const std::vector<std::string>& options);
 [[nodiscard]] std::vector<std::string> launch(int ranks, const std::vector<std::string>& options);
 
+/// A server of the two-process form, and the port on which it says it listens; "" if it ended
+/// first.
+struct PairServer {
+    std::unique_ptr<Command> command;
+    std::string port;
+};
+[[nodiscard]] PairServer start_pair_server(const std::vector<std::string>& options = {},
+                                           const CommandSettings& settings = {});
+/// The same for a server with a fault, which serves until it is killed.
+[[nodiscard]] PairServer start_faulty_server(const std::string& fault, const std::string& address);
+[[nodiscard]] std::vector<std::string> pair_client(const std::string& address,
+                                                   const std::string& port);
+/// What such a client prints of the default message.
+inline constexpr const char* kPairLine =
+    "RDMA Read completed. Data received: Hello from RDMA server memory!\n";
+
 /// A test that needs an RDMA device with an address. Without one it is skipped, or fails where the
 /// environment variable RDMA_READ_REQUIRE_DEVICE is 1: a test never passes by not running.
 class DeviceTest : public ::testing::Test {
@@ -51,7 +68,8 @@ class DeviceTest : public ::testing::Test {
     [[nodiscard]] nlohmann::json report() const;
 
     /// Waits until this many packets more than now were sent: until reads are well under way.
-    void wait_for_packets(std::uint64_t count) const;
+    void wait_for_packets(std::uint64_t count) const { wait_for_packets(count, device_); }
+    static void wait_for_packets(std::uint64_t count, const std::string& device);
 
     /// Skips or fails, as SetUp() does, because the machine lacks something.
     void lacks(const std::string& what);

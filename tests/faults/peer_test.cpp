@@ -1,0 +1,244 @@
+// The rows in which a peer is a stranger, speaks wrongly, stops or dies.
+#include "matrix.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+namespace rdma_read::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Peers : public FaultMatrix {
+  protected:
+    // A reader at a server that breaks the protocol or the promise of its descriptor.
+    Play descriptor(const std::string& fault, const End& end) {
+        return {"server", fault, 10, [=, this] {
+                    const PairServer serving = start_faulty_server(fault, ipv4());
+                    auto words = pair_client(ipv4(), serving.port);
+                    words.insert(words.end(), {"--timeout", "2"});
+                    return expect_reader(run(words, {std::chrono::seconds(15), {}}), end);
+                }};
+    }
+
+    // A stranger at a server that then serves its one client.
+    Play stranger(const std::string& what, const std::string& faults, const std::string& says) {
+        return {
+            "reader", "stranger: " + what, 10, [=, this] {
+                const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+                const std::string log = new_log();
+                const auto stranger =
+                    run(pair_client(ipv4(), serving.port), with_faults(faults, log, 5));
+                expect_struck(faults, log);
+                std::string came = expect_reader(stranger, {1, says});
+                expect_served(serving.port);
+                expect_status(serving.command->finish(), 0);
+                return came + "; not counted";
+            }};
+    }
+
+    // The server stops or dies at this place; once it is continued it serves on.
+    Play server_stops(const std::string& fault, const End& end) {
+        return {
+            "server", fault, 10, [=, this] {
+                const std::string log = new_log();
+                const PairServer serving =
+                    start_pair_server({"--clients", "0"}, with_faults(fault, log, 20));
+                auto words = pair_client(ipv4(), serving.port);
+                words.insert(words.end(), {"--timeout", "1"});
+                std::string came = expect_reader(run(words, {std::chrono::seconds(15), {}}), end);
+                expect_struck(fault, log);
+                serving.command->send_signal(SIGCONT);
+                expect_served(serving.port);
+                serving.command->send_signal(SIGTERM);
+                expect_status(serving.command->finish(), 0);
+                return came + "; serves on once continued";
+            }};
+    }
+
+    // The reader stops at this place; the server serves others meanwhile.
+    Play reader_stops(const std::string& fault) {
+        return {"reader", fault, 10, [=, this] {
+                    const std::string log = new_log();
+                    const PairServer serving =
+                        start_pair_server({"--clients", "0"}, {std::chrono::seconds(20), {}});
+                    Command reading(pair_client(ipv4(), serving.port), with_faults(fault, log, 5));
+                    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+                    std::error_code ignored;
+                    while (std::filesystem::file_size(log, ignored) < fault.size()
+                           || static_cast<bool>(ignored)) {
+                        if (std::chrono::steady_clock::now() > limit) {
+                            break;
+                        }
+                        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                    }
+                    expect_struck(fault, log);
+                    expect_served(serving.port);
+                    reading.send_signal(SIGKILL);
+                    EXPECT_EQ(reading.finish().status, 128 + SIGKILL);
+                    serving.command->send_signal(SIGTERM);
+                    expect_status(serving.command->finish(), 0);
+                    return std::string("another reader passes; serves on");
+                }};
+    }
+};
+
+TEST_F(Peers, ThatBreakTheProtocolAreNotBelieved) {
+    const End invalid{1, "no valid buffer descriptor"};
+    play({
+        descriptor("short-descriptor", invalid),
+        descriptor("long-descriptor", invalid),
+        descriptor("foreign-descriptor", invalid),
+        descriptor("other-version-descriptor", invalid),
+        descriptor("empty-buffer", invalid),
+        descriptor("wrapping-buffer", invalid),
+        descriptor("wrong-rkey:0", {1, "remote access error"}),
+        descriptor("wrong-address:0", {1, "remote access error"}),
+        descriptor("no-descriptor", {1, "sent no descriptor before the deadline"}),
+        descriptor("no-accept", {1, "no answer before the deadline"}),
+    });
+}
+
+TEST_F(Peers, ThatAreStrangersAreRefusedAndNotCounted) {
+    play({
+        stranger("wrong magic", "hello:0:0", "is not from this program"),
+        stranger("other version", "hello:5:99", "of different protocol versions"),
+        stranger("other kind of message", "hello:7:3", "is not from this program"),
+        stranger("another run", "hello:8:1", "belongs to another run"),
+        stranger("queue pair out of range", "hello:31:1", "queue pair"),
+    });
+}
+
+TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
+    std::vector<Play> plays;
+    plays.push_back(
+        {"reader", "stranger: garbage over TCP (software RoCE listens on no TCP port)", 10, [&] {
+             const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+             const auto stranger =
+                 run({"bash", "-c", "head -c 4096 /dev/urandom >\"/dev/tcp/$0/$1\"", ipv4(),
+                      serving.port});
+             EXPECT_NE(stranger.status, 0);
+             EXPECT_THAT(stranger.err, HasSubstr("refused"));
+             expect_served(serving.port);
+             expect_status(serving.command->finish(), 0);
+             return std::string("connection refused; not counted");
+         }});
+    if (run({"sh", "-c", "command -v rping"}).status != 0) {
+        std::puts("left out: rping (package rdmacm-utils) is not installed");
+        play(plays);
+        return;
+    }
+    plays.push_back(
+        {"reader", "stranger: rping -c", 10, [&] {
+             const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+             const auto stranger = run({"rping", "-c", "-a", ipv4(), "-p", serving.port, "-C", "1"},
+                                       {std::chrono::seconds(10), {}});
+             EXPECT_FALSE(stranger.timed_out) << told(stranger);
+             EXPECT_NE(stranger.status, 0) << told(stranger);
+             expect_served(serving.port);
+             const auto served = serving.command->finish();
+             expect_status(served, 0);
+             EXPECT_THAT(served.err, HasSubstr("refused a connection")) << told(served);
+             return std::string("refused; not counted");
+         }});
+    plays.push_back({"server", "stranger: rping -s", 8, [&] {
+                         // Its port is free: a server of ours has just left it.
+                         std::string port;
+                         {
+                             const PairServer earlier = start_pair_server();
+                             port = earlier.port;
+                             expect_served(port);
+                             (void)earlier.command->finish();
+                         }
+                         Command serving({"rping", "-s", "-a", ipv4(), "-p", port, "-C", "1"},
+                                         {std::chrono::seconds(10), {}});
+                         auto words = pair_client(ipv4(), port);
+                         words.insert(words.end(), {"--timeout", "3"});
+                         return expect_reader(run(words, {std::chrono::seconds(15), {}}), {1, ""});
+                     }});
+    play(plays);
+}
+
+TEST_F(Peers, ThatStopAreWaitedForUntilTheDeadline) {
+    play({
+        server_stops("rdma_accept:1:STOP", {1, "no answer before the deadline"}),
+        server_stops("rdma_accept:1:STOP_AFTER", {1, "sent no descriptor"}),
+        server_stops("ibv_post_send:1:STOP", {1, "sent no descriptor"}),
+        // Reads need nothing of the server's process.
+        server_stops("ibv_post_send:1:STOP_AFTER", {}),
+        server_stops("rdma_disconnect:1:STOP", {}),
+        reader_stops("rdma_connect:1:STOP_AFTER"),
+        reader_stops("ibv_post_send:1:STOP"),
+        reader_stops("ibv_post_send:2:STOP"),
+        reader_stops("rdma_disconnect:1:STOP"),
+    });
+}
+
+Row server_dies(const std::string& fault, const End& reader) {
+    Row row;
+    row.where = "server";
+    row.what = fault;
+    row.server_fault = fault;
+    row.reader = reader;
+    row.server = End{128 + SIGKILL, ""};
+    row.reader_timeout = "2";
+    return row;
+}
+
+Row reader_ends(const std::string& fault, int signal_number) {
+    Row row;
+    row.where = "reader";
+    row.what = fault;
+    row.reader_fault = fault;
+    row.reader = End{128 + signal_number, ""};
+    return row;
+}
+
+TEST_F(Peers, ThatDieEndTheOtherSideInTime) {
+    play_rows({
+        server_dies("rdma_accept:1:KILL", {1, ""}),
+        server_dies("rdma_accept:1:KILL_AFTER", {1, ""}),
+        server_dies("ibv_post_send:1:KILL", {1, "ended the connection"}),
+        server_dies("rdma_disconnect:1:KILL", {}),
+    });
+    play_at_one_server({
+        reader_ends("rdma_connect:1:KILL", SIGKILL),
+        reader_ends("rdma_connect:1:KILL_AFTER", SIGKILL),
+        reader_ends("ibv_post_send:1:KILL", SIGKILL),
+        reader_ends("ibv_post_send:1:KILL_AFTER", SIGKILL),
+        reader_ends("ibv_post_send:2:KILL", SIGKILL),
+        reader_ends("ibv_post_send:2:KILL_AFTER", SIGKILL),
+        reader_ends("rdma_disconnect:1:KILL", SIGKILL),
+    });
+}
+
+TEST_F(Peers, ThatAreToldToStopEndAtOnce) {
+    play_at_one_server({
+        reader_ends("ibv_post_send:2:TERM", SIGTERM),
+        reader_ends("ibv_post_send:2:INT", SIGINT),
+    });
+    const auto server_told = [this](const std::string& fault) {
+        return Play{"server", fault + ", before its one client came", 10, [this, fault] {
+                        const std::string log = new_log();
+                        const PairServer serving =
+                            start_pair_server({}, with_faults(fault, log, 6));
+                        auto words = pair_client(ipv4(), serving.port);
+                        words.insert(words.end(), {"--timeout", "2"});
+                        const auto reading = run(words, {std::chrono::seconds(15), {}});
+                        const auto served = serving.command->finish();
+                        expect_struck(fault, log);
+                        expect_status(served, 1);
+                        EXPECT_THAT(served.err, HasSubstr("stopped after 0 of 1 clients"));
+                        return expect_reader(reading, {1, ""})
+                               + fmt::format("; server: exit {}", served.status);
+                    }};
+    };
+    play({server_told("rdma_accept:1:TERM"), server_told("rdma_accept:1:INT")});
+}
+
+}  // namespace
+}  // namespace rdma_read::test
