@@ -129,7 +129,7 @@ TEST_F(Calls, ThatTheServerCannotDoWithoutEndIt) {
     for (const std::string call : {"rdma_get_cm_event:1:EIO", "rdma_ack_cm_event:1:EINVAL",
                                    "ibv_poll_cq:1:EIO", "ibv_req_notify_cq:2:EIO"}) {
         rows.push_back(server_call(call, {1, ""}, End{1, call.substr(0, call.find(':'))}));
-        rows.back().reader_timeout = "2";
+        rows.back().reader_timeout = "3";
     }
     play_rows(rows);
 }

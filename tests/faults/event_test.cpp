@@ -91,7 +91,7 @@ TEST_F(Events, TheRemovalOfItsDeviceEndsTheServer) {
     Row row = server_fault("event:CONNECT_REQUEST:before=DEVICE_REMOVAL", {1, ""},
                            End{3, "was removed while serving"});
     row.server_options = {"--bind", ipv4()};
-    row.reader_timeout = "2";
+    row.reader_timeout = "3";
     play_rows({row});
 }
 
@@ -134,7 +134,7 @@ TEST_F(Completions, WithAnErrorAtTheServerConcernOneReader) {
     play_rows({server_fault("completion:1:12", {1, "ended the connection"}),
                server_fault("completion:2:12", {1, ""})});
     Row row = server_fault("completion:1:5", {1, "sent no descriptor"});
-    row.reader_timeout = "1";
+    row.reader_timeout = "3";
     play_rows({row});
 }
 

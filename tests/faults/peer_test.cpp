@@ -20,7 +20,7 @@ class Peers : public FaultMatrix {
         return {"server", fault, 10, [=, this] {
                     const PairServer serving = start_faulty_server(fault, ipv4());
                     auto words = pair_client(ipv4(), serving.port);
-                    words.insert(words.end(), {"--timeout", "2"});
+                    words.insert(words.end(), {"--timeout", "3"});
                     return expect_reader(run(words, {std::chrono::seconds(15), {}}), end);
                 }};
     }
@@ -49,7 +49,7 @@ class Peers : public FaultMatrix {
                 const PairServer serving =
                     start_pair_server({"--clients", "0"}, with_faults(fault, log, 20));
                 auto words = pair_client(ipv4(), serving.port);
-                words.insert(words.end(), {"--timeout", "1"});
+                words.insert(words.end(), {"--timeout", "3"});
                 std::string came = expect_reader(run(words, {std::chrono::seconds(15), {}}), end);
                 expect_struck(fault, log);
                 serving.command->send_signal(SIGCONT);
@@ -185,7 +185,7 @@ Row server_dies(const std::string& fault, const End& reader) {
     row.server_fault = fault;
     row.reader = reader;
     row.server = End{128 + SIGKILL, ""};
-    row.reader_timeout = "2";
+    row.reader_timeout = "3";
     return row;
 }
 
@@ -227,7 +227,7 @@ TEST_F(Peers, ThatAreToldToStopEndAtOnce) {
                         const PairServer serving =
                             start_pair_server({}, with_faults(fault, log, 6));
                         auto words = pair_client(ipv4(), serving.port);
-                        words.insert(words.end(), {"--timeout", "2"});
+                        words.insert(words.end(), {"--timeout", "3"});
                         const auto reading = run(words, {std::chrono::seconds(15), {}});
                         const auto served = serving.command->finish();
                         expect_struck(fault, log);
