@@ -17,14 +17,15 @@ warnings as errors and runs all tests:
   - static checks, unit tests and MPI tests, on this machine;
   - device tests, on this machine's RDMA device or, if it has none that can be used, in one boot of a virtual
     machine with software RoCE;
-  - unit tests with the address, undefined-behaviour and thread sanitizers.
+  - unit tests with the address, undefined-behaviour and thread sanitizers;
+  - fuzzers, each for some seconds.
 
-  --quick     leaves out the static checks and the sanitizers
+  --quick     leaves out the static checks, the sanitizers and the fuzzers
   --slurm     adds the tests between two nodes in a Slurm, which are virtual machines; needs Slurm's packages
   --jobs N    what runs at a time (default: the number of processors)
   --help      shows this text
 
-The build trees are build/tests, build/asan and build/tsan. The last line is "N passed, N failed", all runs of
+The build trees are build/tests, build/asan, build/tsan and build/fuzz. The last line is "N passed, N failed", all runs of
 ctest summed up.
 
 Exit status: 0 if everything passed and every device test ran, else 1; 2 for bad options.
@@ -201,6 +202,12 @@ if [[ $quick == no ]]; then
     sanitized_tests asan address,undefined unit
     # Where threads are.
     sanitized_tests tsan thread "unit/app;unit/rdma"
+    if build fuzz -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DCMAKE_CXX_COMPILER=clang++ \
+        -DRDMA_READ_SANITIZE=fuzzer-no-link,address,undefined -DRDMA_READ_TEST_KINDS=fuzz; then
+        run_tests "fuzzers" ctest --test-dir "$root/build/fuzz" --no-tests=error --output-on-failure -j "$jobs" -L '^fuzz$'
+    else
+        trouble "the build of the fuzzers failed"
+    fi
 fi
 
 title "end"

@@ -87,6 +87,10 @@ std::string format_seconds(std::chrono::nanoseconds duration) {
 }
 
 bool is_ip_address(const std::string& text) {
+    // What comes behind a zero byte would go unseen.
+    if (text.find('\0') != std::string::npos) {
+        return false;
+    }
     in6_addr address{};
     return inet_pton(AF_INET, text.c_str(), &address) == 1
            || inet_pton(AF_INET6, text.c_str(), &address) == 1;

@@ -47,6 +47,7 @@ TEST(Quantity, AddressesAreLiteralAndComplete) {
     EXPECT_FALSE(is_ip_address("fe80::1%lo"));
     EXPECT_FALSE(is_ip_address(" 10.0.0.1"));
     EXPECT_FALSE(is_ip_address(""));
+    EXPECT_FALSE(is_ip_address(std::string("::1\0x", 5)));
 }
 
 TEST(Printable, LeavesAPlainWordAndQuotesTheRest) {
