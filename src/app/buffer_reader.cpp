@@ -5,6 +5,7 @@
 #include "app/caveat.hpp"
 #include "app/host.hpp"
 #include "app/placement.hpp"
+#include "app/port_counters.hpp"
 #include "app/self_test.hpp"
 #include "rdma_read/rdma/buffer.hpp"
 #include "rdma_read/rdma/error.hpp"
@@ -34,6 +35,8 @@ constexpr int kLatencyShare = 4;
 constexpr std::uint64_t kDestinationBytes = 64ULL << 20U;
 constexpr std::uint32_t kLeastSlots = 2;
 constexpr std::chrono::milliseconds kGoodbye{500};
+// Causes of failed attempts to connect that go into the result.
+constexpr std::size_t kCausesKept = 16;
 
 verify::Outcome outcome_of(rdma::Failure failure, rdma::Phase phase) {
     if (failure == rdma::Failure::timeout) {
@@ -107,6 +110,8 @@ class Reader {
     verify::Result run();
 
   private:
+    // As many as are wanted and memory may be spent on.
+    [[nodiscard]] static std::uint32_t places(std::uint64_t size, std::uint64_t wanted);
     // Reads of this size in flight, over all queue pairs.
     [[nodiscard]] std::uint32_t in_flight(std::uint64_t size) const;
     // Places for them to land in: more than are in flight, so that the next ones are on their way
@@ -116,6 +121,10 @@ class Reader {
     [[nodiscard]] rdma::ReadClientConfig client_config(std::span<std::byte> memory) const;
     [[nodiscard]] verify::Checker::Config checker_config(std::uint64_t bytes) const;
     void connect(std::span<std::byte> memory);
+    // Keeps why an attempt to connect failed that was not the last one.
+    void note_attempt(const std::string& cause);
+    // Reads all sizes and sees to what the port counted meanwhile; false if that failed.
+    bool read_all(std::span<std::byte> memory);
     // Whether the reader may go on.
     bool pass_self_test(std::span<std::byte> memory);
     bool read_size(std::uint64_t bytes, std::span<std::byte> memory);
@@ -142,14 +151,17 @@ class Reader {
     verify::Result result_;
 };
 
-std::uint32_t Reader::in_flight(std::uint64_t size) const {
+std::uint32_t Reader::places(std::uint64_t size, std::uint64_t wanted) {
     const auto affordable = std::max<std::uint64_t>(kDestinationBytes / size, kLeastSlots);
-    const auto wanted = std::uint64_t{task_.options.depth} * task_.options.qps;
     return static_cast<std::uint32_t>(std::min(wanted, affordable));
 }
 
+std::uint32_t Reader::in_flight(std::uint64_t size) const {
+    return places(size, std::uint64_t{task_.options.depth} * task_.options.qps);
+}
+
 std::uint32_t Reader::slots(std::uint64_t size) const {
-    return task_.options.verify ? 2 * in_flight(size) : in_flight(size);
+    return places(size, std::uint64_t{in_flight(size)} * (task_.options.verify ? 2U : 1U));
 }
 
 std::size_t Reader::memory_needed() const {
@@ -203,7 +215,7 @@ void Reader::connect(std::span<std::byte> memory) {
     const auto turns = task_.options.turns_before(static_cast<std::uint32_t>(task_.ranks) - 1);
     auto connected = rdma::connect_with_retry(
         client_config(memory), rdma::Deadline::after(task_.options.timeout * (turns + 1)),
-        result_.attempts);
+        result_.attempts, [this](const rdma::Error& error) { note_attempt(error.what()); });
     if (turns > 0) {
         deadline_ = rdma::Deadline::after(task_.options.timeout);
     }
@@ -229,6 +241,13 @@ void Reader::connect(std::span<std::byte> memory) {
                           fmt::format("the server's descriptor says {} bytes, its announcement {}",
                                       client_->remote().length, task_.announcement.buffer_bytes),
                           "both ends must be of the same build and run");
+    }
+}
+
+void Reader::note_attempt(const std::string& cause) {
+    auto& causes = result_.attempt_errors;
+    if (causes.size() < kCausesKept && (causes.empty() || causes.back() != cause)) {
+        causes.push_back(cause);
     }
 }
 
@@ -419,6 +438,18 @@ bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
     return true;
 }
 
+bool Reader::read_all(std::span<std::byte> memory) {
+    const auto counters = [this] {
+        return trouble_counters(result_.path.local_device, result_.path.local_port_num.value_or(0));
+    };
+    // The reads of a self-test that are refused are none of the run's trouble.
+    const auto before = counters();
+    const bool all = std::ranges::all_of(task_.options.sizes,
+                                         [&](auto size) { return read_size(size, memory); });
+    result_.counters = increase(before, counters());
+    return all;
+}
+
 verify::Result Reader::run() {
     result_.server_rank = task_.announcement.server_rank;
     result_.server_host = task_.announcement.server.host;
@@ -430,9 +461,7 @@ verify::Result Reader::run() {
         const Placement placement;
         const Binding binding = settle(placement);
         const bool all_read = (!task_.options.self_test || pass_self_test(memory_->bytes()))
-                              && std::ranges::all_of(task_.options.sizes, [&](auto size) {
-                                     return read_size(size, memory_->bytes());
-                                 });
+                              && read_all(memory_->bytes());
         result_.read_ended = utc_now_precisely();
         if (all_read && client_->ended()) {
             // The data was right, but the server or the device went away under it.

@@ -259,9 +259,10 @@ template <typename Archive, Is<Result> T>
 void fields(Archive& archive, T& result) {
     archive(result.server_rank, result.reader_rank, result.server_host, result.reader_host,
             result.outcome, result.phase, result.error, result.hint, result.stopped_by,
-            result.confirmed, result.path, result.connect_ms, result.attempts, result.read_started,
-            result.read_ended, result.sizes, result.counters, result.notes, result.warnings,
-            result.clock_ns, result.cores, result.self_test);
+            result.confirmed, result.path, result.connect_ms, result.attempts,
+            result.attempt_errors, result.read_started, result.read_ended, result.sizes,
+            result.counters, result.notes, result.warnings, result.clock_ns, result.cores,
+            result.self_test);
 }
 
 template <typename Archive, Is<ServerInfo> T>

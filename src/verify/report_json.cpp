@@ -136,9 +136,12 @@ Json size(const SizeResult& reads) {
             {"bound", bound(reads.bound)}};
 }
 
-Json counters(const std::map<std::string, std::int64_t>& deltas) {
+Json counters(const std::optional<std::map<std::string, std::int64_t>>& deltas) {
+    if (!deltas) {
+        return nullptr;
+    }
     Json object = Json::object();
-    for (const auto& [name, delta] : deltas) {
+    for (const auto& [name, delta] : *deltas) {
         object[name] = delta;
     }
     return object;
@@ -168,10 +171,12 @@ Json result(const Result& reader, const Report& report) {
             {"path", path(reader.path)},
             {"connect_ms", or_null(reader.connect_ms)},
             {"attempts", reader.attempts},
+            {"attempt_errors", reader.attempt_errors},
             {"read_started", or_null(reader.read_started)},
             {"read_ended", or_null(reader.read_ended)},
             {"sizes", array(reader.sizes, size)},
             {"counters", counters(reader.counters)},
+            {"degraded", or_null(reader.degraded())},
             {"self_test", failed_self_test(reader.self_test)},
             {"clock_ns", or_null(reader.clock_ns)},
             {"notes", reader.notes},
@@ -184,6 +189,7 @@ Json verdict(const Verdict& sum) {
             {"expected", sum.expected},
             {"passed", sum.passed},
             {"failed", sum.failed},
+            {"degraded", sum.degraded},
             {"bytes_verified", sum.bytes_verified},
             {"mismatches", sum.mismatches},
             {"bad_hosts", sum.bad_hosts},

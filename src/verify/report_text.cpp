@@ -132,6 +132,32 @@ void add_mismatches(const Result& result, std::vector<std::string>& below) {
     }
 }
 
+// "completer_retry_err +3, rcvd_seq_err +1"
+std::string counters_text(const std::map<std::string, std::int64_t>& counters) {
+    std::string text;
+    for (const auto& [name, delta] : counters) {
+        text += fmt::format("{}{} +{}", text.empty() ? "" : ", ", plain(name), delta);
+    }
+    return text;
+}
+
+void add_troubles(const Result& result, std::vector<std::string>& below) {
+    if (!result.attempt_errors.empty()) {
+        std::string causes;
+        for (const std::string& error : result.attempt_errors) {
+            causes += fmt::format("; {}", plain(error));
+        }
+        below.push_back(fmt::format("note: {} to connect failed before the last one{}",
+                                    counted(result.attempts - 1, "attempt", "attempts"), causes));
+    }
+    if (result.degraded() == true) {
+        below.push_back(fmt::format("note: degraded: counters of {}:{} went up: {}",
+                                    or_unknown(plain(result.path.local_device)),
+                                    result.path.local_port_num.value_or(0),
+                                    counters_text(*result.counters)));
+    }
+}
+
 std::vector<std::string> explanation(const Result& result, Outcome outcome) {
     std::vector<std::string> below;
     const auto add = [&](std::string_view title, const std::string& text) {
@@ -152,6 +178,7 @@ std::vector<std::string> explanation(const Result& result, Outcome outcome) {
         }
         add_mismatches(result, below);
     }
+    add_troubles(result, below);
     for (const std::string& note : result.notes) {
         add("note", note);
     }
@@ -163,15 +190,18 @@ std::vector<std::string> explanation(const Result& result, Outcome outcome) {
 void add_lines(const Result& result, const Report& report, std::vector<Line>& lines) {
     const bool verified = report.verified;
     const Outcome outcome = weighed_outcome(result, report);
+    const std::string shown =
+        fmt::format("{}{}", to_string(outcome),
+                    outcome == Outcome::pass && result.degraded() == true ? " (degraded)" : "");
     const bool some_wrong = std::ranges::any_of(result.sizes, wrong);
     if (result.sizes.empty()) {
-        lines.push_back({row_of(result, nullptr, verified, to_string(outcome)), outcome, {}});
+        lines.push_back({row_of(result, nullptr, verified, shown), outcome, {}});
     }
     for (const SizeResult& size : result.sizes) {
         const bool last = &size == &result.sizes.back();
         const bool mine = outcome == Outcome::pass
                           || (outcome == Outcome::corrupt && some_wrong ? wrong(size) : last);
-        lines.push_back({row_of(result, &size, verified, mine ? to_string(outcome) : "ok"),
+        lines.push_back({row_of(result, &size, verified, mine ? shown : "ok"),
                          mine ? outcome : Outcome::pass,
                          {}});
     }
@@ -230,6 +260,9 @@ std::string verdict_line(const Report& report, bool colour) {
                         report.verified ? amount_text(verdict.bytes_verified) + " verified"
                                         : "nothing verified (--verify off)",
                         counted(verdict.mismatches, "mismatch", "mismatches"));
+    if (verdict.degraded > 0) {
+        line += fmt::format("; {} degraded", verdict.degraded);
+    }
     if (!report.interrupted.empty()) {
         line += "; stopped by " + report.interrupted;
     }

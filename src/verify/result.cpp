@@ -1,4 +1,4 @@
-// Names of outcomes, and what a self-test amounts to.
+// Names of outcomes, and what counters and a self-test amount to.
 #include "rdma_read/verify/result.hpp"
 
 namespace rdma_read::verify {
@@ -25,6 +25,10 @@ std::string_view to_string(Outcome outcome) noexcept {
             break;
     }
     return "NOT_RUN";
+}
+
+std::optional<bool> Result::degraded() const noexcept {
+    return counters ? std::optional(!counters->empty()) : std::nullopt;
 }
 
 bool SelfTest::proved() const noexcept {

@@ -139,6 +139,7 @@ Verdict judge(const Report& report) {
         if (&result == &report.results.front() || severity(outcome) > severity(verdict.outcome)) {
             verdict.outcome = outcome;
         }
+        verdict.degraded += result.degraded() == true ? 1 : 0;
         nothing_read = nothing_read && before_any_connection(outcome);
         for (const SizeResult& size : result.sizes) {
             nothing_read = nothing_read && size.bytes_read == 0;

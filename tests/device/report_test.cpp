@@ -63,8 +63,8 @@ TEST_F(Output, JsonOnStdoutIsOneObjectWithEveryKey) {
                  "latency_us", "bandwidth_bytes_per_s", "reads_per_s", "seconds"});
     expect_keys(size.at("latency_us"), {"min", "p50", "p90", "p99", "p999", "max", "samples"});
     expect_keys(parsed.at("verdict"),
-                {"outcome", "exit_code", "expected", "passed", "failed", "bytes_verified",
-                 "mismatches", "bad_hosts", "bad_hostlist"});
+                {"outcome", "exit_code", "expected", "passed", "failed", "degraded",
+                 "bytes_verified", "mismatches", "bad_hosts", "bad_hostlist"});
     EXPECT_EQ(parsed.at("verdict").at("expected"), 2);
 }
 

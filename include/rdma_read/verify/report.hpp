@@ -58,6 +58,7 @@ struct Verdict {
     std::uint64_t expected = 0;  ///< readers
     std::uint64_t passed = 0;
     std::uint64_t failed = 0;
+    std::uint64_t degraded = 0;  ///< readers that are known to be, whatever became of them
     std::uint64_t bytes_verified = 0;
     std::uint64_t mismatches = 0;        ///< reads with wrong data, or data outside its place
     std::vector<std::string> bad_hosts;  ///< sorted, each once: where to look
@@ -86,10 +87,10 @@ struct Verdict {
 [[nodiscard]] Verdict judge(const Report& report);
 
 /// The table for a person: one line for each reader and size, under a reader that is not PASS its
-/// phase, cause, hint and first mismatches, one line with the self-test if there was one, and one
-/// line with the verdict at the end that begins with PASS or FAIL. ASCII but for what peers and
-/// hosts are called; their control characters are replaced. Does not depend on the locale.
-/// `colour`: ANSI colours on the results.
+/// phase, cause, hint and first mismatches, under a degraded one its counters, one line with the
+/// self-test if there was one, and one line with the verdict at the end that begins with PASS or
+/// FAIL. ASCII but for what peers and hosts are called; their control characters are replaced. Does
+/// not depend on the locale. `colour`: ANSI colours on the results.
 [[nodiscard]] std::string to_text(const Report& report, bool colour);
 
 /// The report for a script: one JSON object of the schema "rdma-read-report/1", a newline at the

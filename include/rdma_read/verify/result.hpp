@@ -91,16 +91,24 @@ struct Result {
     std::optional<bool> confirmed;  ///< whether a second try failed as well
     Path path;
     std::optional<double> connect_ms;
-    std::uint32_t attempts = 0;                    ///< to connect
-    std::string read_started;                      ///< by the reader's clock, ISO 8601, UTC
-    std::string read_ended;                        ///< the same
-    std::vector<SizeResult> sizes;                 ///< in the order in which they were run
-    std::map<std::string, std::int64_t> counters;  ///< of the device: how much each went up
-    std::vector<std::string> notes;                ///< remarks that are not failures, for a person
-    std::vector<std::string> warnings;             ///< why its numbers may not be trusted
-    std::optional<double> clock_ns;                ///< what one reading of the clock costs
+    std::uint32_t attempts = 0;  ///< to connect
+    /// Why those before the last one failed, in their order; a cause that repeats stands once.
+    std::vector<std::string> attempt_errors;
+    std::string read_started;       ///< by the reader's clock, ISO 8601, UTC
+    std::string read_ended;         ///< the same
+    std::vector<SizeResult> sizes;  ///< in the order in which they were run
+    /// Counters of the local port that mean trouble and went up while it read, and by how much.
+    /// nullopt: not known.
+    std::optional<std::map<std::string, std::int64_t>> counters;
+    std::vector<std::string> notes;     ///< remarks that are not failures, for a person
+    std::vector<std::string> warnings;  ///< why its numbers may not be trusted
+    std::optional<double> clock_ns;     ///< what one reading of the clock costs
     std::string cores;                  ///< where its thread may run, "0-3"; empty: unknown
     std::optional<SelfTest> self_test;  ///< nullopt: none was made
+
+    /// Whether there was trouble on the way that the device made good, or not: some of the counters
+    /// went up. Says nothing of the data. nullopt: not known.
+    [[nodiscard]] std::optional<bool> degraded() const noexcept;
 };
 
 /// What a server says of itself. An empty string is an unknown.

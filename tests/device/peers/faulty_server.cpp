@@ -58,17 +58,29 @@ std::vector<std::byte> bytes_of(const rdma::RemoteBuffer& buffer) {
 //   exposes-more           the descriptor names fewer bytes than the device lets peers read
 //   no-second              further queue pairs of a reader are accepted, and then nothing is said
 //   no-descriptor          connections are accepted, and then nothing is said
+//   busy-twice             the first two connection requests are turned away
 //   no-accept              connection requests stay unanswered
 //   die-after-descriptor   the process is killed once the first descriptor has left
 //   short-descriptor, long-descriptor, foreign-descriptor, other-version-descriptor,
 //   empty-buffer, wrapping-buffer, small-buffer
 Script script_for(const std::string& text) {
     const FaultName fault(text);
-    constexpr std::array<std::string_view, 15> kKnown{
-        "any-key",          "exposes-more",    "no-second",          "wrong-rkey",
-        "wrong-address",    "no-descriptor",   "no-accept",          "die-after-descriptor",
-        "short-descriptor", "long-descriptor", "foreign-descriptor", "other-version-descriptor",
-        "empty-buffer",     "wrapping-buffer", "small-buffer"};
+    constexpr std::array<std::string_view, 16> kKnown{"busy-twice",
+                                                      "any-key",
+                                                      "exposes-more",
+                                                      "no-second",
+                                                      "wrong-rkey",
+                                                      "wrong-address",
+                                                      "no-descriptor",
+                                                      "no-accept",
+                                                      "die-after-descriptor",
+                                                      "short-descriptor",
+                                                      "long-descriptor",
+                                                      "foreign-descriptor",
+                                                      "other-version-descriptor",
+                                                      "empty-buffer",
+                                                      "wrapping-buffer",
+                                                      "small-buffer"};
     if (std::ranges::find(kKnown, fault.name) == kKnown.end()) {
         throw std::invalid_argument("unknown fault " + text);
     }
@@ -106,6 +118,11 @@ Script script_for(const std::string& text) {
         }
         return bytes;
     };
+    if (fault.name == "busy-twice") {
+        script.objection = [requests = 0](const rdma::Hello&) mutable {
+            return ++requests <= 2 ? std::optional(rdma::Refusal::server_busy) : std::nullopt;
+        };
+    }
     script.accepts = fault.name != "no-accept";
     if (fault.name == "die-after-descriptor") {
         script.after_answer = [] { kill(getpid(), SIGKILL); };

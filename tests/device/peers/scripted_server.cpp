@@ -73,6 +73,10 @@ struct ScriptedServer::Parts {
             return;
         }
         const auto hello = rdma::decode_hello(event.private_data()).hello.value_or(rdma::Hello{});
+        if (const auto refusal = script.objection ? script.objection(hello) : std::nullopt) {
+            rdma::CmId(std::move(event.incoming)).reject(rdma::encode(*refusal));
+            return;
+        }
         auto reader = std::make_unique<Reader>(std::move(event.incoming), *this, hello);
         const std::uint32_t number = reader->qp.number();
         reader->qp.post_receive(reader->messages, reader->memory.bytes().first(kMessageBytes), 0);

@@ -17,6 +17,8 @@ namespace rdma_read::test {
 struct Script {
     /// Whether connection requests are answered at all.
     bool accepts = true;
+    /// Why a connection request is turned away; nothing: it is not.
+    std::function<std::optional<rdma::Refusal>(const rdma::Hello&)> objection;
     /// What a reader is sent in the place of the right descriptor; nothing: it waits in vain.
     std::function<std::optional<std::vector<std::byte>>(const rdma::Hello&,
                                                         const rdma::RemoteBuffer&)>

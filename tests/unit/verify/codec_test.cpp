@@ -32,6 +32,7 @@ Result full_result() {
     result.path = {"mlx5_0", 1, "10.0.0.4", "10.0.0.1", "fe80::1", 4096, 16, 100.0};
     result.connect_ms = 1.25;
     result.attempts = 2;
+    result.attempt_errors = {"nobody listens"};
     result.read_started = "2030-01-02T03:04:05.000006Z";
     result.read_ended = "2030-01-02T03:04:06.000007Z";
     SizeResult size;
@@ -50,7 +51,7 @@ Result full_result() {
     size.seconds = 0.5;
     size.checking_s = 0.125;
     result.sizes = {size, SizeResult{}};
-    result.counters = {{"out_of_sequence", 3}, {"retries", -1}};
+    result.counters = std::map<std::string, std::int64_t>{{"out_of_sequence", 3}, {"retries", -1}};
     result.notes = {"one", "", "three"};
     result.warnings = {"two ranks share a core"};
     result.clock_ns = 21.5;
@@ -97,6 +98,7 @@ TEST(Codec, AResultComesBackWhole) {
     EXPECT_EQ(result.stopped_by, "SIGHUP");
     EXPECT_EQ(result.connect_ms, 1.25);
     EXPECT_EQ(result.attempts, 2U);
+    EXPECT_EQ(result.attempt_errors, full_result().attempt_errors);
     EXPECT_EQ(result.read_started, "2030-01-02T03:04:05.000006Z");
     EXPECT_EQ(result.read_ended, "2030-01-02T03:04:06.000007Z");
     ASSERT_EQ(result.sizes.size(), 2U);
@@ -138,6 +140,7 @@ TEST(Codec, AnEmptyResultComesBackEmpty) {
     EXPECT_EQ(result.reader_rank, -1);
     EXPECT_FALSE(result.confirmed);
     EXPECT_TRUE(result.sizes.empty());
+    EXPECT_FALSE(result.counters) << "unknown, not none";
 }
 
 TEST(Codec, AnAnnouncementComesBackWhole) {

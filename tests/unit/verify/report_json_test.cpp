@@ -37,8 +37,8 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     EXPECT_THAT(keys(json["results"][1]),
                 ElementsAre("server_rank", "reader_rank", "server_host", "reader_host", "outcome",
                             "phase", "error", "hint", "confirmed", "path", "connect_ms", "attempts",
-                            "read_started", "read_ended", "sizes", "counters", "self_test",
-                            "clock_ns", "notes", "warnings"));
+                            "attempt_errors", "read_started", "read_ended", "sizes", "counters",
+                            "degraded", "self_test", "clock_ns", "notes", "warnings"));
     EXPECT_THAT(keys(json["results"][1]["path"]),
                 ElementsAre("local_device", "local_port_num", "local_address", "remote_address",
                             "gid", "mtu", "depth_negotiated", "rate_gbps"));
@@ -52,7 +52,7 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     EXPECT_THAT(keys(size["latency_us"]),
                 ElementsAre("min", "p50", "p90", "p99", "p999", "max", "samples"));
     EXPECT_THAT(keys(json["verdict"]),
-                ElementsAre("outcome", "exit_code", "expected", "passed", "failed",
+                ElementsAre("outcome", "exit_code", "expected", "passed", "failed", "degraded",
                             "bytes_verified", "mismatches", "bad_hosts", "bad_hostlist"));
 }
 
@@ -74,6 +74,26 @@ TEST(JsonReport, HasTheSelfTestOfAllReadersAndOfThoseThatFailedIt) {
     EXPECT_EQ(json["results"][1]["self_test"]["wrong_key_refused"], false);
     EXPECT_TRUE(json["results"][1]["self_test"]["out_of_bounds_refused"].is_null());
     EXPECT_TRUE(json["results"][2]["self_test"].is_null());
+}
+
+TEST(JsonReport, TellsNoTroubleFromTroubleThatIsNotKnown) {
+    Report report = sample_report();
+    report.results[0].counters.emplace();
+    report.results[1].counters = std::map<std::string, std::int64_t>{{"out_of_sequence", 3}};
+    report.results[1].attempts = 3;
+    report.results[1].attempt_errors = {"busy", "nobody listens"};
+    const Json json = Json::parse(to_json(report));
+    const Json& results = json["results"];
+    EXPECT_EQ(results[0]["degraded"], false);
+    EXPECT_EQ(results[0]["counters"], Json::object());
+    EXPECT_TRUE(results[0]["attempt_errors"].empty());
+    EXPECT_EQ(results[1]["degraded"], true);
+    EXPECT_EQ(results[1]["counters"]["out_of_sequence"], 3);
+    EXPECT_THAT(results[1]["attempt_errors"], ElementsAre("busy", "nobody listens"));
+    EXPECT_TRUE(results[2]["degraded"].is_null());
+    EXPECT_TRUE(results[2]["counters"].is_null());
+    EXPECT_EQ(json["verdict"]["degraded"], 1);
+    EXPECT_EQ(json["verdict"]["outcome"], "PASS");
 }
 
 TEST(JsonReport, HasTheValuesOfTheReport) {
@@ -131,7 +151,7 @@ TEST(JsonReport, HasNullForWhatIsNotKnown) {
         EXPECT_TRUE(json["results"][0][key].is_null()) << key;
     }
     EXPECT_EQ(json["results"][0]["outcome"], "NOT_RUN");
-    EXPECT_EQ(json["results"][0]["counters"], Json::object());
+    EXPECT_TRUE(json["results"][0]["counters"].is_null());
     for (const char* const key : {"latency_us", "bandwidth_bytes_per_s", "reads_per_s"}) {
         EXPECT_TRUE(json["results"][0]["sizes"][0][key].is_null()) << key;
     }
@@ -156,7 +176,7 @@ TEST(JsonReport, ShowsTheJobOfSlurm) {
 TEST(JsonReport, TakesTextThatIsNotUtf8) {
     Report report = corrupt_report();
     report.results[1].error = "\xFF\xFE";
-    report.results[1].counters = {{"\xC3", 1}};
+    report.results[1].counters = std::map<std::string, std::int64_t>{{"\xC3", 1}};
     report.hosts[0] = "\x80";
     const Json json = Json::parse(to_json(report));
     EXPECT_EQ(json["results"][1]["error"], "\xEF\xBF\xBD\xEF\xBF\xBD");

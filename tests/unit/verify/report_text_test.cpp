@@ -87,6 +87,40 @@ TEST(Table, SaysThatNothingWasVerifiedWhenNothingWas) {
     EXPECT_THAT(text, Not(HasSubstr("MiB")));
 }
 
+TEST(Table, MarksAReaderWhosePortHadTroubleAndNamesTheCounters) {
+    Report report = sample_report();
+    report.results[0].counters.emplace();
+    report.results[1].counters =
+        std::map<std::string, std::int64_t>{{"out_of_sequence", 3}, {"packet_seq_err", 1}};
+    const auto lines = lines_of(to_text(report, false));
+    EXPECT_THAT(lines[1], EndsWith("  PASS"));
+    EXPECT_THAT(lines[2], EndsWith("  PASS (degraded)"));
+    EXPECT_EQ(lines[3],
+              "      note: degraded: counters of rxe0:1 went up: out_of_sequence +3, "
+              "packet_seq_err +1");
+    EXPECT_THAT(lines[4], EndsWith("  PASS"));
+    EXPECT_EQ(lines.back(), "PASS  3 of 3 readers, 187.5 MiB verified, 0 mismatches; 1 degraded");
+    EXPECT_EQ(judge(report).exit_code, 0);
+}
+
+TEST(Table, NamesTheCountersOfAFailedReaderWithoutAMark) {
+    Report report = corrupt_report();
+    report.results[1].counters = std::map<std::string, std::int64_t>{{"link_downed", 1}};
+    const std::string text = to_text(report, false);
+    EXPECT_THAT(text, HasSubstr("  CORRUPT\n"));
+    EXPECT_THAT(text, HasSubstr("went up: link_downed +1\n"));
+    EXPECT_THAT(text, HasSubstr("; 1 degraded; look at node3"));
+}
+
+TEST(Table, SaysWhyAttemptsToConnectFailedBeforeTheLastOne) {
+    Report report = sample_report();
+    report.results[0].attempts = 4;
+    report.results[0].attempt_errors = {"the server is busy", "no\nroute"};
+    EXPECT_EQ(lines_of(to_text(report, false))[2],
+              "      note: 3 attempts to connect failed before the last one; the server is busy; "
+              "no route");
+}
+
 TEST(Table, SaysWhatTheSelfTestProvedJustBeforeTheVerdict) {
     Report report = sample_report();
     EXPECT_THAT(to_text(report, false), Not(HasSubstr("self-test")));
