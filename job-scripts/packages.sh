@@ -14,6 +14,7 @@ declare -A package_brings=(
     [librdmacm-dev]=library:rdmacm
     [libfmt-dev]=library:fmt
     [libhwloc-dev]=library:hwloc
+    [libssl-dev]=library:crypto
     [libboost-serialization-dev]=library:boost_serialization
     [libcli11-dev]=header:CLI/CLI.hpp
     [nlohmann-json3-dev]=header:nlohmann/json.hpp
@@ -43,7 +44,7 @@ declare -A package_brings=(
 # shellcheck disable=SC2034 # for the scripts that source this, as are the other lists
 packages_to_build=(
     g++ make cmake pkg-config openmpi-bin libopenmpi-dev libibverbs-dev librdmacm-dev ibverbs-providers
-    libfmt-dev libboost-serialization-dev libcli11-dev libhwloc-dev nlohmann-json3-dev
+    libfmt-dev libboost-serialization-dev libcli11-dev libhwloc-dev libssl-dev nlohmann-json3-dev
 )
 packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils zstd)
 # shellcheck disable=SC2034 # for the scripts that source this

@@ -4,6 +4,7 @@
 #include "app/result_stream.hpp"
 #include "app/say.hpp"
 #include "app/stop_signal.hpp"
+#include "app/token.hpp"
 #include "rdma_read/rdma/buffer.hpp"
 #include "rdma_read/rdma/device.hpp"
 #include "rdma_read/rdma/error.hpp"
@@ -93,12 +94,18 @@ std::string text_in(std::span<const std::byte> memory) {
     return text;
 }
 
-std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options,
+// What both ends must have the same: made of their secret, or nothing.
+rdma::RunId key_of(const std::optional<std::string>& token_file) {
+    return token_file ? token_key(*token_file) : rdma::RunId{};
+}
+
+std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options, const rdma::RunId& key,
                                           rdma::Deadline deadline) {
     const auto addresses = rdma::Address::resolve(options.server, options.port);
     for (std::size_t i = 0;; ++i) {
         rdma::ReadClientConfig config;
         config.server = addresses.at(i);
+        config.hello.run = key;
         // An address that does not answer must leave time for the next.
         const auto share = rdma::Deadline::after(deadline.remaining()
                                                  / static_cast<std::int64_t>(addresses.size() - i));
@@ -131,12 +138,14 @@ std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options,
 }  // namespace
 
 int serve_text(const PairServerOptions& options) {
+    const rdma::RunId key = key_of(options.token_file);
     const StopSignal stop;
     const rdma::Buffer memory(options.size);
     std::ranges::copy(std::as_bytes(std::span(options.message)), memory.bytes().begin());
 
     rdma::ReadServerConfig config;
     config.address = address_to_bind(options);
+    config.run = key;
     config.stop_fd = stop.fd();
     const rdma::EventChannel channel;
     const auto bound = port_to_bind(channel, config.address);
@@ -159,10 +168,11 @@ int serve_text(const PairServerOptions& options) {
 
 int read_text(const PairClientOptions& options) {
     const ResultStream out;
+    const rdma::RunId key = key_of(options.token_file);
     const auto deadline = rdma::Deadline::after(options.timeout);
     // The registration covers the memory, so the client goes first.
     std::optional<rdma::Buffer> memory;
-    const auto client = connect(options, deadline);
+    const auto client = connect(options, key, deadline);
     if (client->remote().length > kLongestText) {
         throw rdma::Error(rdma::Failure::protocol, rdma::Phase::descriptor,
                           fmt::format("the server exposes {} bytes, more than the {} that a text "
@@ -198,6 +208,9 @@ int rdma_read_main(int argc, const char* const* argv) {
         if (const auto* const client = std::get_if<PairClientOptions>(&parsed)) {
             return read_text(*client);
         }
+    } catch (const UsageError& error) {
+        say(kProgram, error.what());
+        return kExitUsage;
     } catch (const rdma::Error& error) {
         say(kProgram, with_hint(error.what(), error.hint()));
         return error.failure() == rdma::Failure::no_device ? kExitNoDevice : kExitFailed;

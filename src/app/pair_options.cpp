@@ -19,8 +19,9 @@ constexpr std::size_t kLongestHostName = 253;  // RFC 1035, section 2.3.4, witho
 
 constexpr std::string_view kProgram = "rdma_read";
 constexpr std::string_view kUsage =
-    "usage: rdma_read -s [--bind ADDR] [--port N] [--message TEXT] [--size BYTES] [--clients N]"
-    "  or  rdma_read -c SERVER [--port N] [--timeout SECONDS]\n";
+    "usage: rdma_read -s [--bind ADDR] [--port N] [--message TEXT] [--size BYTES] [--clients N] "
+    "[--token-file FILE]  or  rdma_read -c SERVER [--port N] [--timeout SECONDS] "
+    "[--token-file FILE]\n";
 
 const CommandLineSpec& spec() {
     static const CommandLineSpec spec{
@@ -49,6 +50,13 @@ const CommandLineSpec& spec() {
              "0: serve until stopped. Default 1."},
             {"--timeout", "SECONDS", "seconds above 0, at most 86400, such as 30 or 0.5",
              "With -c: whole budget in seconds: connect, read.\nDefault 30."},
+            {"--token-file", "FILE", "a file with a secret, for its owner alone",
+             "Secret that both ends share: 16 to 4096 bytes, in a file\n"
+             "that only its owner may read. Keeps out who connects by\n"
+             "accident or does not know it; not who can listen on the\n"
+             "network, where what is made of it can be seen and used\n"
+             "again. Encrypts nothing. Default: none, the server\n"
+             "serves whoever connects."},
         },
         "Exit codes:\n"
         "  0  the read was made; the server has served its clients\n"
@@ -97,10 +105,22 @@ void reject_foreign(const CommandLine& line, std::initializer_list<const char*> 
     }
 }
 
+std::optional<std::string> token_file(const CommandLine& line) {
+    const std::string* const file = line.value("--token-file");
+    if (file == nullptr) {
+        return std::nullopt;
+    }
+    if (file->empty()) {
+        fail(line, "--token-file", "the value is empty");
+    }
+    return *file;
+}
+
 PairServerOptions interpret_server(const CommandLine& line) {
     reject_foreign(line, {"--timeout"}, "-s", "-c");
     PairServerOptions options;
     options.port = port(line, 0);
+    options.token_file = token_file(line);
     if (const auto* const text = line.value("--bind")) {
         if (!is_ip_address(*text)) {
             fail(line, "--bind", "not an IP address");
@@ -142,6 +162,7 @@ PairClientOptions interpret_client(const CommandLine& line) {
         fail(line, "-c", "not an address or a name");
     }
     options.port = port(line, 1);
+    options.token_file = token_file(line);
     if (const auto* const text = line.value("--timeout")) {
         const auto duration = parse_seconds(*text);
         if (!duration || duration->count() == 0) {

@@ -20,6 +20,7 @@ struct PairServerOptions {
     std::string message = "Hello from RDMA server memory!";  ///< No NUL; at most `size` bytes.
     std::uint64_t size = 4096;                               ///< Bytes exposed.
     std::uint32_t clients = 1;                               ///< 0: serve until stopped.
+    std::optional<std::string> token_file;                   ///< None: whoever connects is served.
 };
 
 /// rdma_read -c SERVER
@@ -27,12 +28,13 @@ struct PairClientOptions {
     std::string server;                                           ///< Address or name.
     std::uint16_t port = kPairPort;                               ///< Never 0.
     std::chrono::nanoseconds timeout = std::chrono::seconds{30};  ///< Whole budget.
+    std::optional<std::string> token_file;                        ///< None: the server has none.
 };
 
 using ParsedPairOptions = std::variant<PairServerOptions, PairClientOptions, EarlyExit>;
 
-/// Parses the command line of rdma_read. Prints nothing and reads no environment variable. A wrong
-/// command line gives two lines: the error and the usage.
+/// Parses the command line of rdma_read. Prints nothing, opens no file and reads no environment
+/// variable. A wrong command line gives two lines: the error and the usage.
 [[nodiscard]] ParsedPairOptions parse_pair_options(int argc, const char* const* argv);
 
 }  // namespace rdma_read::app

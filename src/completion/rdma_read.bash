@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 _rdma_read() {
-    local options="-s -c --bind --port --message --size --clients --timeout --version --help"
+    local options="-s -c --bind --port --message --size --clients --timeout --token-file --version --help"
     local current=${COMP_WORDS[COMP_CWORD]} last=$((COMP_CWORD - 1)) word
     local IFS=$' \t\n'
     COMPREPLY=()
@@ -16,6 +16,10 @@ _rdma_read() {
 
     case ${COMP_WORDS[last]} in
         -c) mapfile -t COMPREPLY < <(compgen -A hostname -- "$current") ;;
+        --token-file)
+            compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            ;;
         # Values that only the user knows.
         --bind | --port | --message | --size | --clients | --timeout) ;;
         *)

@@ -48,6 +48,10 @@ Error event_error(const CmEvent& event, Phase phase, const Address& server) {
                 hint = "let fewer readers run at a time";
             } else if (*refusal == Refusal::server_error) {
                 hint = "the server's output says which call failed";
+            } else if (*refusal == Refusal::other_run) {
+                hint =
+                    "start both ends from the same run and build, with the same --token-file or "
+                    "none";
             }
             return {*refusal == Refusal::server_busy ? Failure::busy : Failure::refused, phase,
                     fmt::format("the server at {} refused the connection: {}", peer,

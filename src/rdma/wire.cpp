@@ -75,7 +75,7 @@ std::string_view to_string(Refusal refusal) noexcept {
         case Refusal::other_version:
             return "the programs are of different protocol versions";
         case Refusal::other_run:
-            return "the reader belongs to another run";
+            return "the reader belongs to another run, or has another token";
         case Refusal::rank_out_of_range:
             return "the reader's rank is out of range";
         case Refusal::rank_already_connected:

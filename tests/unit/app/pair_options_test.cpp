@@ -78,6 +78,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{{"-c", "a", "--size", "1"}, {"--size 1:", "with -c", "only with -s"}},
         Wrong{{"-c", "a", "--clients", "1"}, {"--clients 1:", "with -c", "only with -s"}},
         Wrong{{"-s", "--timeout", "1"}, {"--timeout 1:", "with -s", "only with -c"}},
+        Wrong{{"-s", "--token-file", ""}, {"--token-file '':", "empty"}},
+        Wrong{{"-c", "a", "--token-file="}, {"--token-file '':", "empty"}},
+        Wrong{{"-s", "--token-file"}, {"--token-file: a value is missing"}},
         Wrong{{"-c", "a", "--port", "0"}, {"--port 0: out of range", "1 to 65535"}},
         Wrong{{"-s", "--port", "65536"}, {"--port 65536: out of range"}},
         Wrong{{"-s", "--port", "rdma"}, {"--port rdma: not a number"}},
@@ -163,6 +166,13 @@ TEST(PairOptions, VersionIsOneLineOnStdout) {
     ASSERT_TRUE(std::holds_alternative<EarlyExit>(result));
     EXPECT_THAT(std::get<EarlyExit>(result).text,
                 ::testing::MatchesRegex("rdma_read [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(PairOptions, TakeATokenFileOnEitherSideAndDoNotOpenIt) {
+    EXPECT_EQ(parsed<PairServerOptions>({"-s"}).token_file, std::nullopt);
+    EXPECT_EQ(parsed<PairServerOptions>({"-s", "--token-file", "/none"}).token_file, "/none");
+    EXPECT_EQ(parsed<PairClientOptions>({"-c", "a"}).token_file, std::nullopt);
+    EXPECT_EQ(parsed<PairClientOptions>({"-c", "a", "--token-file", "t"}).token_file, "t");
 }
 
 }  // namespace
