@@ -32,6 +32,7 @@ declare -A package_brings=(
     [libbenchmark-dev]=library:benchmark
     [perftest]=command:ib_read_bw
     [rdmacm-utils]=command:cmtime
+    [clang]=command:clang++
     [clang-format]=command:clang-format
     [clang-tidy]=command:clang-tidy
     [shellcheck]=command:shellcheck
@@ -49,8 +50,8 @@ packages_to_build=(
 packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils zstd)
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_test=(
-    libboost-filesystem-dev libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck dpkg-dev file
-    lintian man-db jq
+    libboost-filesystem-dev libgtest-dev libgmock-dev libbenchmark-dev clang clang-format clang-tidy shellcheck dpkg-dev
+    file lintian man-db jq
 )
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_measure=(perftest rdmacm-utils libbenchmark-dev jq)
