@@ -81,7 +81,6 @@ TEST_F(Events, AtTheServerConcernOneReaderAtMost) {
         server_fault("event:ESTABLISHED:before=TIMEWAIT_EXIT", {}),
         server_fault("event:ESTABLISHED:is=UNKNOWN", {1, "ended the connection"}),
         server_fault("event:ESTABLISHED:is=DEVICE_REMOVAL", {1, "ended the connection"}),
-        server_fault("event:ESTABLISHED:after=DISCONNECTED", {1, "ended the connection"}),
         server_fault("event:DISCONNECTED:after=DISCONNECTED", {}),
         server_fault("event:DISCONNECTED:is=UNKNOWN", {}),
     });

@@ -194,6 +194,7 @@ std::string FaultMatrix::run_row(const Row& row) {
 
 void FaultMatrix::play_rows(const std::vector<Row>& rows) {
     std::vector<Play> plays;
+    plays.reserve(rows.size());
     for (const Row& row : rows) {
         plays.push_back({row.where, row.what, row.deadline, [&] { return run_row(row); }});
     }
@@ -206,6 +207,7 @@ void FaultMatrix::play_at_one_server(const std::vector<Row>& rows) {
         start_pair_server({"--clients", "0"}, {std::chrono::seconds(120), {}});
     ASSERT_NE(serving.port, "") << serving.command->said_on_stderr();
     std::vector<Play> plays;
+    plays.reserve(rows.size());
     for (const Row& row : rows) {
         plays.push_back(
             {row.where, row.what, row.deadline, [&] { return run_reader(row, serving.port); }});

@@ -121,10 +121,11 @@ class Network : public FaultMatrix {
     }
 
     // Something happens to the cable while a long read is under way.
-    Play in_the_middle(const std::string& what, const std::string& script,
-                       const std::string& repair, const std::optional<int>& status, int seconds) {
+    static Play in_the_middle(const std::string& what, const std::string& script,
+                              const std::string& repair, const std::optional<int>& status,
+                              int seconds) {
         return {
-            "network", what, seconds + 10, [=, this] {
+            "network", what, seconds + 10, [=] {
                 const PairServer serving = server("64M");
                 Command reading(reader(serving, seconds), {std::chrono::seconds(seconds + 6), {}});
                 wait_for_packets(500, "rrfx1");

@@ -91,7 +91,7 @@ TEST_F(Reports, NameWhatTheServerDidToItsReaders) {
                         return fmt::format("{}, exit {}", came.front(), result.status);
                     }};
     };
-    play({at_server("ibv_alloc_pd:1:ENOMEM", 1, 3, {"NOT_RUN -"}),
+    play({at_server("ibv_alloc_pd:1:ENOMEM", 1, 3, {"NOT_RUN gather"}),
           at_server("rdma_accept:1:EINVAL", 2, 1, {"CONNECT_FAILED connect", "PASS -"}),
           at_server("ibv_post_send:1:ENOMEM", 2, 1, {"CONNECT_FAILED descriptor", "PASS -"})},
          Lanes::one);

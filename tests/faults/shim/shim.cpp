@@ -298,7 +298,7 @@ auto relay(Function* type, const char* name, const void* caller, Arguments... ar
     return real(type, name)(arguments...);
 }
 
-#define CALLED(function) &function, #function, __builtin_return_address(0)
+#define CALLED(function) &(function), #function, __builtin_return_address(0)
 
 // ---- what is called through a device
 
