@@ -192,14 +192,18 @@ ReadServer::ReadServer(const ReadServerConfig& config, std::span<std::byte> expo
             std::make_unique<ServedDevice>(listener_.verbs(), exposed, config.max_connections));
     } else {
         int count = 0;
+        errno = 0;
         const std::unique_ptr<ibv_context*, decltype(&rdma_free_devices)> all(
             rdma_get_devices(&count), &rdma_free_devices);
+        const int error = errno;
         for (int i = 0; all != nullptr && i < count; ++i) {
             devices_.push_back(
                 std::make_unique<ServedDevice>(all.get()[i], exposed, config.max_connections));
         }
         if (devices_.empty()) {
-            throw_system_error({Phase::device, "rdma_get_devices", ""}, ENODEV);
+            // A device that cannot be opened for want of descriptors is left out of the list.
+            const bool told = error != 0 && (all == nullptr || error == EMFILE || error == ENFILE);
+            throw_system_error({Phase::device, "rdma_get_devices", ""}, told ? error : ENODEV);
         }
     }
     // Last: from here on readers may come.

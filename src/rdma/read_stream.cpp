@@ -145,9 +145,10 @@ std::optional<ReadFailure> ReadStream::await_completions(std::span<ibv_wc>& done
             case WaitEnd::disconnected:
                 return ReadFailure{
                     Failure::disconnected,
-                    fmt::format("{} disconnected while reads were in flight",
-                                client_.path().remote_address),
-                    "the server ended; look at its output, and at dmesg on its host"};
+                    fmt::format("the connection to {} ended while reads were in flight ({})",
+                                client_.path().remote_address, client_.ended_by()),
+                    "the server ended, or a device went away; look at the server's output, and at "
+                    "dmesg on both hosts"};
             case WaitEnd::stopped:
                 return stopped_failure();
             case WaitEnd::timeout:

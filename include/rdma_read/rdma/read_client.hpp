@@ -103,6 +103,9 @@ class ReadClient {
     /// Whether any of the connections has ended, as far as this side knows by now; never waits.
     /// Throws Error.
     [[nodiscard]] bool ended() { return connection_ended(); }
+    /// The event that ended the first of them that did, in words; empty: none has, as far as is
+    /// known.
+    [[nodiscard]] const std::string& ended_by() const noexcept { return ended_by_; }
 
     /// Whether somebody asked this client to stop.
     [[nodiscard]] bool stop_requested() const noexcept { return stop_.made(); }

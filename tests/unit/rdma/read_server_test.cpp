@@ -1018,9 +1018,10 @@ TEST_F(WildcardTest, ASecondDeviceThatFailsReleasesTheFirst) {
 }
 
 TEST_F(WildcardTest, AHostWhoseDevicesCannotBeListedIsAnError) {
-    world.fail("rdma_get_devices", ENOMEM);
-    EXPECT_THAT(error_of([&] { const ReadServer server(config_, exposed_); })->what(),
-                HasSubstr("rdma_get_devices"));
+    world.fail("rdma_get_devices", EMFILE);
+    const auto error = error_of([&] { const ReadServer server(config_, exposed_); });
+    EXPECT_THAT(error->what(), HasSubstr("rdma_get_devices"));
+    EXPECT_EQ(error->code(), EMFILE);
 }
 
 }  // namespace
