@@ -149,7 +149,7 @@ device_tests() {
             return
         }
         run_tests "device tests in a virtual machine with software RoCE" \
-            "$here/softroce/run" --limit 1800 -- "${tests[@]}"
+            "$here/softroce/run" --limit 3600 -- "${tests[@]}"
     fi
 }
 
