@@ -9,7 +9,7 @@ export LC_ALL=C
 
 show_help() {
     cat <<'HELP'
-usage: run.sh [--quick] [--slurm] [--jobs N]
+usage: run.sh [--quick] [--faults] [--slurm] [--jobs N]
 
 Installs what is missing (Debian, Ubuntu: with apt-get; elsewhere it names the packages and stops), builds with
 warnings as errors and runs all tests:
@@ -21,6 +21,7 @@ warnings as errors and runs all tests:
   - fuzzers, each for some seconds.
 
   --quick     leaves out the static checks, the sanitizers and the fuzzers
+  --faults    adds the fault matrix to the device tests
   --slurm     adds the tests between two nodes in a Slurm, which are virtual machines; needs Slurm's packages
   --jobs N    what runs at a time (default: the number of processors)
   --help      shows this text
@@ -33,6 +34,7 @@ HELP
 }
 
 quick=no
+faults=no
 slurm=no
 jobs=$(nproc)
 while (($# > 0)); do
@@ -42,6 +44,7 @@ while (($# > 0)); do
             exit 0
             ;;
         --quick) quick=yes ;;
+        --faults) faults=yes ;;
         --slurm) slurm=yes ;;
         --jobs)
             [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || stop 2 "option --jobs wants a number from 1 to 999, not '${2:-}'"
@@ -139,7 +142,8 @@ run_tests() {
 
 device_tests() {
     local tree=$root/build/tests
-    local tests=(ctest --test-dir "$tree" --no-tests=error --output-on-failure --timeout 180 -L '^device$')
+    local tests=(ctest --test-dir "$tree" --no-tests=error --output-on-failure --timeout 180)
+    if [[ $faults == yes ]]; then tests+=(-L '^(device|faults)$'); else tests+=(-L '^device$'); fi
     export RDMA_READ_REQUIRE_DEVICE=1
     if has_usable_device "$tree"; then
         run_tests "device tests on this machine's RDMA device" "${tests[@]}"
@@ -188,8 +192,8 @@ sanitized_tests() {
 (install_missing "${packages_to_build[@]}" "${packages_to_test[@]}") || exit 1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
 if build tests; then
-    left_out='^(device|nodes|slurm)$'
-    if [[ $quick == yes ]]; then left_out='^(device|nodes|slurm|static)$'; fi
+    left_out='^(device|faults|nodes|slurm)$'
+    if [[ $quick == yes ]]; then left_out='^(device|faults|nodes|slurm|static)$'; fi
     allow_any_mpirun
     RDMA_READ_REQUIRE_TOOLS=1 run_tests "tests without a device" \
         ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -LE "$left_out"
