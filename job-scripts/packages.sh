@@ -33,6 +33,7 @@ declare -A package_brings=(
     [perftest]=command:ib_read_bw
     [rdmacm-utils]=command:cmtime
     [clang]=command:clang++
+    [libclang-rt-dev]=clang-runtime:fuzzer
     [clang-format]=command:clang-format
     [clang-tidy]=command:clang-tidy
     [shellcheck]=command:shellcheck
@@ -50,8 +51,8 @@ packages_to_build=(
 packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils zstd)
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_test=(
-    libboost-filesystem-dev libgtest-dev libgmock-dev libbenchmark-dev clang clang-format clang-tidy shellcheck dpkg-dev
-    file lintian man-db jq
+    libboost-filesystem-dev libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-dev clang-format clang-tidy
+    shellcheck dpkg-dev file lintian man-db jq
 )
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_measure=(perftest rdmacm-utils libbenchmark-dev jq)
@@ -79,6 +80,8 @@ is_there() {
         library:*) c++ -x c++ -o /dev/null - "-l$name" <<<'int main() {}' 2>/dev/null ;;
         header:*) c++ -x c++ -E -o /dev/null - <<<"#include <$name>" 2>/dev/null ;;
         file:*) [[ -e $name ]] ;;
+        # Where Clang keeps it depends on its version.
+        clang-runtime:*) compgen -G "$(clang++ -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.$name*.a" >/dev/null ;;
     esac
 }
 
