@@ -31,12 +31,9 @@ class PlantingReads : public rdma::ReadSink {
 
     // In the data of the reads from now on, the byte at this place.
     void plant(std::uint64_t place) { place_ = place; }
-    // Of the newest read, in the exposed buffer.
-    [[nodiscard]] std::uint64_t remote_offset() const noexcept { return remote_offset_; }
 
     rdma::ReadRequest next(std::uint32_t slot) override {
         const auto target = checker_.next(slot);
-        remote_offset_ = target.remote_offset;
         return {target.remote_offset, target.destination};
     }
     void finished(std::uint32_t slot) override {
@@ -50,7 +47,6 @@ class PlantingReads : public rdma::ReadSink {
     verify::Checker& checker_;
     ReadCheck check_;
     std::optional<std::uint64_t> place_;
-    std::uint64_t remote_offset_ = 0;
 };
 
 std::string described(const verify::Checker& checker) {
@@ -109,7 +105,7 @@ std::optional<Disproof> test_check(verify::Checker& checker, std::uint32_t rank,
     const std::uint64_t place = place_of(rank, size);
     reads.plant(place);
     read(reads);
-    const std::uint64_t offset = reads.remote_offset() + place;
+    const std::uint64_t offset = checker.landed(0).remote_offset + place;
     const auto& found = checker.mismatches();
     proved.planted_error_found = checker.mismatched_reads() == 1 && found.size() == 1
                                  && found.front().offset == offset && found.front().length == 1
