@@ -17,8 +17,8 @@ warnings as errors and runs all tests:
   - static checks, unit tests and MPI tests, on this machine;
   - device tests, on this machine's RDMA device or, if it has none that can be used, in one boot of a virtual
     machine with software RoCE;
-  - unit tests with the address, undefined-behaviour and thread sanitizers;
-  - fuzzers, each for some seconds.
+  - unit tests and fuzzers, each of these for some seconds, with the address and undefined-behaviour sanitizers;
+  - unit tests of what has threads with the thread sanitizer.
 
   --quick     leaves out the static checks, the sanitizers and the fuzzers
   --faults    adds the fault matrix to the device tests
@@ -26,7 +26,7 @@ warnings as errors and runs all tests:
   --jobs N    what runs at a time (default: the number of processors)
   --help      shows this text
 
-The build trees are build/tests, build/asan, build/tsan and build/fuzz. The last line is "N passed, N failed", all runs of
+The build trees are build/tests, build/asan and build/tsan. The last line is "N passed, N failed", all runs of
 ctest summed up.
 
 Exit status: 0 if everything passed and every device test ran, else 1; 2 for bad options.
@@ -176,16 +176,15 @@ slurm_tests() {
         ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure -L '^(nodes|slurm)$'
 }
 
-# sanitized_tests TREE SANITIZERS KINDS: unit tests with sanitizers, which cannot be combined with each other in one
-# build.
+# sanitized_tests TREE LABELS OPTION...: tests with sanitizers, which cannot all be combined with each other in one build.
 sanitized_tests() {
-    local tree=$1 sanitizers=$2 kinds=$3
-    if build "$tree" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE="$sanitizers" \
-        -DRDMA_READ_TEST_KINDS="$kinds"; then
-        run_tests "unit tests, $sanitizers sanitizer" \
-            ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L '^unit$'
+    local tree=$1 labels=$2
+    shift 2
+    if build "$tree" "$@"; then
+        run_tests "tests with sanitizers, build/$tree" \
+            ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L "$labels"
     else
-        trouble "the build with the $sanitizers sanitizer failed"
+        trouble "the build in build/$tree failed"
     fi
 }
 
@@ -203,15 +202,10 @@ else
     trouble "the build failed"
 fi
 if [[ $quick == no ]]; then
-    sanitized_tests asan address,undefined unit
+    sanitized_tests asan '^(unit|fuzz)$' -C "$here/fuzz/options.cmake" "-DRDMA_READ_TEST_KINDS=unit;fuzz"
     # Where threads are.
-    sanitized_tests tsan thread "unit/app;unit/rdma"
-    if build fuzz -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DCMAKE_CXX_COMPILER=clang++ \
-        -DRDMA_READ_SANITIZE=fuzzer-no-link,address,undefined -DRDMA_READ_TEST_KINDS=fuzz; then
-        run_tests "fuzzers" ctest --test-dir "$root/build/fuzz" --no-tests=error --output-on-failure -j "$jobs" -L '^fuzz$'
-    else
-        trouble "the build of the fuzzers failed"
-    fi
+    sanitized_tests tsan '^unit$' -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE=thread \
+        "-DRDMA_READ_TEST_KINDS=unit/app;unit/rdma"
 fi
 
 title "end"

@@ -129,7 +129,9 @@ double rate_gbps(const ibv_port_attr& port) {
         default:
             break;
     }
-    return lanes * lane_rate;
+    // 8b/10b; the later speeds lose 2 bits of 66 or 257, which their names leave out.
+    const bool coded = port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.active_speed <= 4;
+    return lanes * lane_rate * (coded ? 0.8 : 1);
 }
 
 DevicePort query_port(ibv_context* verbs, std::uint8_t port_num) {

@@ -91,7 +91,6 @@ bool may_pass(const Error& error) noexcept {
 ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     : server_(config.server),
       stop_(config.stop),
-      share_cores_(config.share_cores),
       message_memory_(kReceiveBytes * std::max<std::size_t>(config.queue_pairs, 1) + kReadyBytes) {
     const std::uint32_t count = std::max<std::uint32_t>(config.queue_pairs, 1);
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -337,9 +336,6 @@ WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadli
     done = cq_->poll(into);
     if (!done.empty()) {
         return WaitEnd::completions;
-    }
-    if (share_cores_) {
-        return sleep(into, done, deadline);
     }
     const auto begun = Deadline::Clock::now();
     const auto look_until = begun + poll_budget_.begin_wait();

@@ -78,7 +78,7 @@ for bad in --cpus=0 --cpus=x --memory=9999999999 --limit=0 --nodes=3 --slurm-mpi
     claim "$bad is bad usage, in one line" same "$status $(wc -l <"$work/err")" "2 1"
 done
 machine --help
-claim "--help names every option" same "$status $(grep -c '^  --' "$work/out")" "0 12"
+claim "--help names every option" same "$status $(grep -c '^  --' "$work/out")" "0 13"
 
 # ---- one machine, many claims
 
@@ -91,6 +91,7 @@ printf '%s\0' "$@" >arguments
 pwd >folder
 { cat </dev/stdin; echo end; } >stdin
 env >environment
+cat /proc/cmdline >cmdline
 id -u >user
 ulimit -l >memlock
 hostname >name
@@ -135,7 +136,7 @@ arguments=("a b" "" "it's" 'say "x"' '$HOME `id` \ *' $'line\nbreak\ttab' --limi
 cd -- "$work" || exit 1
 before=$(date +%s)
 RDMA_READ_TEST_HERE=$work RDMA_READ_TEST_FILE=$work/file RDMA_READ_TEST_ODD=$'x y\n"z' \
-    machine --results "$work/new/results, of it" --env "GIVEN=a  'b'" --limit 300 -- bash "$work/inside" "${arguments[@]}"
+    machine --results "$work/new/results, of it" --env "GIVEN=a  'b'" --kernel-options mitigations=auto --limit 300 -- bash "$work/inside" "${arguments[@]}"
 after=$(date +%s)
 results="$work/new/results, of it"
 content() { cat -- "$results/$1" 2>/dev/null; }
@@ -153,6 +154,7 @@ claim "standard input is empty" same "$(content stdin)" end
 claim "--env sets a variable" matches "$(content environment)" $'\n'"GIVEN=a  'b'"$'\n'
 claim "RDMA_READ_ variables of the caller are seen" matches "$(content environment)" $'RDMA_READ_TEST_ODD=x y\n"z\n'
 claim "the results folder is in RDMA_READ_RESULTS" matches "$(content environment)" "RDMA_READ_RESULTS=$results"
+claim "--kernel-options come last on the kernel's command line" matches "$(content cmdline)" " mitigations=auto$"
 claim "the command is root" same "$(content user)" 0
 claim "memory may be locked without limit" same "$(content memlock)" unlimited
 claim "the host name resolves to the RDMA address" matches "$(content address)" "^10\.83\.79\.1 .*$(content name)"

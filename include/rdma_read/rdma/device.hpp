@@ -21,10 +21,11 @@ struct DevicePort {
     std::string state;       ///< "ACTIVE", "DOWN", …
     std::string link_layer;  ///< "Ethernet", "InfiniBand", or "?"
     std::uint32_t mtu = 0;   ///< active MTU in bytes, 0 if not known
-    double rate_gbps = 0;    ///< active width times speed, 0 if not known
+    double rate_gbps = 0;    ///< what the port can carry, 0 if not known
 };
 
-/// Active width times active speed in 10^9 bit/s; 0 if not known.
+/// What the port can carry in 10^9 bit/s: active width times active speed, and of SDR, DDR and QDR
+/// InfiniBand, whose speeds count the bits of the 8b/10b coding, four fifths of it; 0 if not known.
 [[nodiscard]] double rate_gbps(const ibv_port_attr& port);
 
 /// What the port of `verbs` says of itself; device, port_num, state, link layer, MTU and rate.

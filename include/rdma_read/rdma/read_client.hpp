@@ -36,9 +36,6 @@ struct ReadClientConfig {
     std::span<std::byte> destination;
     /// Ends every wait but those of disconnect().
     StopRequest stop;
-    /// This host has more to run than processors: a wait looks once and then sleeps, however soon
-    /// the answer may come.
-    bool share_cores = false;
 };
 
 /// The path that the connections of a reader take, as the connection manager and the device tell
@@ -146,7 +143,6 @@ class ReadClient {
     // In the order of construction: each needs those before it, and is destroyed before them.
     Address server_;
     StopRequest stop_;
-    bool share_cores_;
     PollBudget poll_budget_;
     EventChannel channel_;
     std::deque<Link> links_;

@@ -219,6 +219,21 @@ TEST_F(DeviceTest, EveryWidthAndSpeedOfTheSpecificationIsARate) {
     EXPECT_DOUBLE_EQ(rate(2, 0), 0);
 }
 
+TEST_F(DeviceTest, TheRateOfOldInfiniBandIsThatOfTheDataWithoutItsCoding) {
+    const auto rate = [&](std::uint8_t speed) {
+        device.port.link_layer = IBV_LINK_LAYER_INFINIBAND;
+        device.port.active_width = 2;
+        device.port.active_speed = speed;
+        return query_port(&device.context, 1).rate_gbps;
+    };
+    EXPECT_DOUBLE_EQ(rate(1), 8);
+    EXPECT_DOUBLE_EQ(rate(2), 16);
+    EXPECT_DOUBLE_EQ(rate(4), 32);
+    EXPECT_DOUBLE_EQ(rate(8), 40);
+    EXPECT_DOUBLE_EQ(rate(16), 56);
+    EXPECT_DOUBLE_EQ(rate(32), 100);
+}
+
 TEST_F(DeviceTest, EveryPortStateHasAName) {
     const std::vector<std::pair<ibv_port_state, std::string>> names{
         {IBV_PORT_DOWN, "DOWN"},

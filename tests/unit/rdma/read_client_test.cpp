@@ -634,24 +634,6 @@ TEST_F(ReadClientTest, AQueueThatIsArmedAlreadyIsNotArmedAgainAndStillWakes) {
     EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
 }
 
-TEST_F(ReadClientTest, OnSharedCoresAWaitLooksOnceBeforeItArmsAndSleeps) {
-    auto sharing = config();
-    sharing.share_cores = true;
-    ReadClient client(sharing, far());
-    std::array<ibv_wc, 4> room{};
-    std::span<ibv_wc> done;
-    const auto looks_before_arming = [&](ReadClient& waiting) {
-        int looks = -1;
-        world.before_arming([&](fakes::Cq& cq) { looks = cq.looks; });
-        world.all<fakes::Cq>().back()->looks = 0;
-        EXPECT_EQ(waiting.wait(room, done, near()), WaitEnd::timeout);
-        return looks;
-    };
-    EXPECT_EQ(looks_before_arming(client), 1);
-    const auto other = connect();
-    EXPECT_GT(looks_before_arming(*other), 1);
-}
-
 TEST_F(ReadClientTest, WhereAnswersTakeLongAWaitSleepsAfterOneLook) {
     const auto client = connect();
     std::array<ibv_wc, 4> room{};
