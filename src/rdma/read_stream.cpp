@@ -115,17 +115,17 @@ ReadStream::ReadStream(ReadClient& client)
     finished_slots_.reserve(slots_.size());
 }
 
-std::optional<ReadFailure> ReadStream::check_range(const ReadRequest& request) const {
+bool ReadStream::is_exposed(const ReadRequest& request) const noexcept {
     const RemoteBuffer& remote = client_.remote();
-    if (request.destination.size() > remote.length
-        || request.remote_offset > remote.length - request.destination.size()) {
-        return ReadFailure{
-            Failure::protocol,
-            fmt::format("the server exposes {} bytes, too few to read {} at {}", remote.length,
-                        request.destination.size(), request.remote_offset),
+    return request.destination.size() <= remote.length
+           && request.remote_offset <= remote.length - request.destination.size();
+}
+
+ReadFailure ReadStream::range_failure(const ReadRequest& request) const {
+    return {Failure::protocol,
+            fmt::format("the server exposes {} bytes, too few to read {} at {}",
+                        client_.remote().length, request.destination.size(), request.remote_offset),
             "both ends must be of the same build and run"};
-    }
-    return std::nullopt;
 }
 
 ReadFailure ReadStream::completion_failure(const ibv_wc& completion) const {
@@ -174,9 +174,13 @@ ReadFailure ReadStream::stopped_failure() const {
 }
 
 ReadStream::Lane* ReadStream::emptiest_lane() noexcept {
-    const auto found = std::ranges::min_element(
-        lanes_, {}, [](const Lane& lane) { return lane.in_flight + lane.listed; });
-    return found->has_room() ? &*found : nullptr;
+    Lane* found = &lanes_.front();
+    // What most runs have is one.
+    if (lanes_.size() > 1) {
+        found = &*std::ranges::min_element(
+            lanes_, {}, [](const Lane& lane) { return lane.in_flight + lane.listed; });
+    }
+    return found->has_room() ? found : nullptr;
 }
 
 void ReadStream::list_requests_of(std::uint32_t index) noexcept {
@@ -221,8 +225,8 @@ std::optional<ReadFailure> ReadStream::list_reads(Run& run) {
         free_slots_.pop_back();
         Slot& slot = slots_[index];
         slot = Slot{run.sink.next(index), 0, 0, static_cast<std::uint32_t>(lane - lanes_.data())};
-        if (auto failure = check_range(slot.request)) {
-            return failure;
+        if (!is_exposed(slot.request)) {
+            return range_failure(slot.request);
         }
         ++run.begun;
         list_requests_of(index);
@@ -255,11 +259,17 @@ std::optional<ReadFailure> ReadStream::refill(Run& run) {
     return post_lists();
 }
 
-std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) {
-    if (completion.status != IBV_WC_SUCCESS) {
-        return completion_failure(completion);
+std::optional<ReadFailure> ReadStream::take(Run& run, std::span<const ibv_wc> completions) {
+    for (const ibv_wc& completion : completions) {
+        if (completion.status != IBV_WC_SUCCESS) {
+            return completion_failure(completion);
+        }
+        take(run, static_cast<std::uint32_t>(completion.wr_id));
     }
-    const auto index = static_cast<std::uint32_t>(completion.wr_id);
+    return std::nullopt;
+}
+
+void ReadStream::take(Run& run, std::uint32_t index) {
     Slot& slot = slots_[index];
     --in_flight_;
     --lanes_[slot.lane].in_flight;
@@ -268,7 +278,6 @@ std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) 
         ++run.completed;
         finished_slots_.push_back(index);
     }
-    return std::nullopt;
 }
 
 void ReadStream::hand_over(Run& run) {
@@ -333,11 +342,8 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
         std::span<ibv_wc> done;
         summary.failure = await_completions(done, deadline);
         last_completion = Deadline::Clock::now();
-        for (const ibv_wc& completion : done) {
-            if (summary.failure) {
-                break;
-            }
-            summary.failure = take(run, completion);
+        if (!summary.failure) {
+            summary.failure = take(run, done);
         }
         window.look(last_completion, run.completed, summary);
         if (slot_count > limit && !summary.failure) {
@@ -387,10 +393,8 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
             return fail(std::move(failure));
         }
         completed = Deadline::Clock::now();
-        for (const ibv_wc& completion : done) {
-            if (auto failure = take(run, completion)) {
-                return fail(std::move(failure));
-            }
+        if (auto failure = take(run, done)) {
+            return fail(std::move(failure));
         }
         // The rest of a read that does not fit one list.
         if (auto failure = list_reads(run)) {

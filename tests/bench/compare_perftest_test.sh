@@ -16,7 +16,7 @@ pairs() {
 }
 
 claim_options "$compare" --build --sizes --verify --against --pairs --depth --list --seconds --options --perftest --pin \
-    --hosts --nodes --csv --from --limit
+    --hosts --nodes --machine --csv --from --limit
 
 pairs eleven 20 21 19 22 18 23 17 24 16 25 15
 run "$compare" --from eleven

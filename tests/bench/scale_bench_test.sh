@@ -4,8 +4,8 @@
 source "$(dirname -- "$(realpath -- "${BASH_SOURCE[0]}")")/../scripts/claims.sh"
 scale=$here/../bench/scale_bench
 
-claim_options "$scale" --build --parts --ranks --options --connections --processes --runs --csv --limit
-for words in "--parts some" "--ranks 1" "--ranks 2,x" "--connections 0" "--processes 0" "--runs 0" "--csv nowhere/file" \
+claim_options "$scale" --build --parts --ranks --options --connections --processes --reads --runs --machine --csv --limit
+for words in "--parts some" "--ranks 1" "--ranks 2,x" "--connections 0" "--processes 0" "--reads 0" "--runs 0" "--csv nowhere/file" \
     "--limit"; do
     # shellcheck disable=SC2086 # two words
     run "$scale" $words

@@ -32,6 +32,9 @@ std::string faulty_reader() {
 std::string faulty_server() {
     return RDMA_READ_FAULTY_SERVER;
 }
+std::string strangers() {
+    return RDMA_READ_STRANGERS;
+}
 
 namespace {
 

@@ -27,6 +27,7 @@ struct Program {
 [[nodiscard]] std::string faulty_root();
 [[nodiscard]] std::string faulty_reader();
 [[nodiscard]] std::string faulty_server();
+[[nodiscard]] std::string strangers();
 
 /// `mpirun -np …` for one or several programs, each with the options behind its own words.
 [[nodiscard]] std::vector<std::string> launch(const std::vector<Program>& programs,

@@ -6,6 +6,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <thread>
 
 namespace rdma_read::test {
@@ -178,6 +181,57 @@ TEST_F(Peers, ThatStopAreWaitedForUntilTheDeadline) {
     });
 }
 
+// What a process holds: files, and memory that it has touched.
+struct Held {
+    std::ptrdiff_t files = 0;
+    long kib = 0;
+};
+
+Held held_by(int process) {
+    const std::filesystem::path folder = fmt::format("/proc/{}", process);
+    Held held;
+    held.files = std::distance(std::filesystem::directory_iterator(folder / "fd"), {});
+    std::ifstream status(folder / "status");
+    for (std::string word; status >> word;) {
+        if (word == "VmRSS:") {
+            status >> held.kib;
+        }
+    }
+    EXPECT_GT(held.files, 0);
+    EXPECT_GT(held.kib, 0);
+    return held;
+}
+
+TEST_F(Peers, ThatAreManyStrangersInARowCostTheServerNothingThatLasts) {
+    play({{"reader", "500 strangers in a row, then one that stays and says nothing", 60,
+           [&] {
+               const PairServer serving = start_pair_server({}, {std::chrono::seconds(90), {}});
+               const int process = serving.command->process_id();
+               const auto come = [&](const std::string& count) {
+                   const auto result = run({strangers(), ipv4(), serving.port, "--count", count},
+                                           {std::chrono::seconds(60), {}});
+                   expect_status(result, 0);
+                   EXPECT_THAT(result.out, HasSubstr(count + " refused")) << told(result);
+               };
+               // The first ones show what the libraries keep from then on.
+               come("50");
+               const Held before = held_by(process);
+               come("500");
+               Command silent({strangers(), ipv4(), serving.port, "--count", "0", "--silent", "1"},
+                              {std::chrono::seconds(60), {}});
+               const Held after = held_by(process);
+               EXPECT_EQ(after.files, before.files);
+               EXPECT_LE(after.kib, before.kib + 64);
+               expect_served(serving.port);
+               expect_status(serving.command->finish(), 0);
+               silent.send_signal(SIGTERM);
+               (void)silent.finish();
+               return fmt::format("{} files before and after, {} and {} KiB; not counted",
+                                  after.files, before.kib, after.kib);
+           }}},
+         Lanes::one);
+}
+
 Row server_dies(const std::string& fault, const End& reader) {
     Row row;
     row.where = "server";
@@ -214,6 +268,47 @@ TEST_F(Peers, ThatDieEndTheOtherSideInTime) {
         reader_ends("ibv_post_send:2:KILL_AFTER", SIGKILL),
         reader_ends("rdma_disconnect:1:KILL", SIGKILL),
     });
+}
+
+TEST_F(Peers, ThatDieInTheMiddleOfALongReadEndTheOtherSideInTime) {
+    const auto under_way = [this](const std::function<std::string(PairServer&, Command&)>& work) {
+        return [this, work] {
+            PairServer serving = start_pair_server({"--size", "64M", "--clients", "0"},
+                                                   {std::chrono::seconds(40), {}});
+            auto words = pair_client(ipv4(), serving.port);
+            words.insert(words.end(), {"--timeout", "15"});
+            Command reading(words, {std::chrono::seconds(30), {}});
+            wait_for_packets(500);
+            return work(serving, reading);
+        };
+    };
+    play({{"server", "SIGKILL in the middle of a read of 64 MiB", 15,
+           under_way([](PairServer& serving, Command& reading) {
+               serving.command->send_signal(SIGKILL);
+               expect_status(serving.command->finish(), 128 + SIGKILL);
+               return expect_reader(reading.finish(), {1, ""});
+           })},
+          {"server", "SIGSTOP in the middle of a read of 64 MiB", 20,
+           under_way([](PairServer& serving, Command& reading) {
+               // Reads need nothing of its process.
+               serving.command->send_signal(SIGSTOP);
+               std::string came = expect_reader(reading.finish(), {});
+               serving.command->send_signal(SIGCONT);
+               serving.command->send_signal(SIGTERM);
+               expect_status(serving.command->finish(), 0);
+               return came;
+           })},
+          {"reader", "SIGKILL in the middle of a read of 64 MiB", 15,
+           under_way([this](PairServer& serving, Command& reading) {
+               reading.send_signal(SIGKILL);
+               expect_status(reading.finish(), 128 + SIGKILL);
+               auto words = pair_client(ipv4(), serving.port);
+               expect_status(run(words, {std::chrono::seconds(30), {}}), 0);
+               serving.command->send_signal(SIGTERM);
+               expect_status(serving.command->finish(), 0);
+               return std::string("the server serves on");
+           })}},
+         Lanes::one);
 }
 
 TEST_F(Peers, ThatAreToldToStopEndAtOnce) {

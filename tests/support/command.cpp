@@ -159,6 +159,10 @@ void Command::send_signal(int signal_number) {
     kill(parts_->child.id(), signal_number);
 }
 
+int Command::process_id() const {
+    return parts_->child.id();
+}
+
 CommandResult Command::finish() {
     CommandResult& result = parts_->result;
     result.timed_out = !parts_->run_until([&] { return parts_->ended(); });

@@ -37,6 +37,7 @@ class Command {
     bool wait_for_stderr(const std::string& text);
     [[nodiscard]] const std::string& said_on_stderr() const;
     void send_signal(int signal_number);
+    [[nodiscard]] int process_id() const;
     [[nodiscard]] CommandResult finish();
 
   private:

@@ -111,7 +111,8 @@ class ReadStream {
 
     // Forgets the run before; fails if that left reads in flight.
     [[nodiscard]] std::optional<ReadFailure> begin(std::uint32_t slot_count);
-    [[nodiscard]] std::optional<ReadFailure> check_range(const ReadRequest& request) const;
+    [[nodiscard]] bool is_exposed(const ReadRequest& request) const noexcept;
+    [[nodiscard]] ReadFailure range_failure(const ReadRequest& request) const;
     [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
     [[nodiscard]] ReadFailure timeout_failure() const;
     [[nodiscard]] ReadFailure stopped_failure() const;
@@ -122,7 +123,9 @@ class ReadStream {
     [[nodiscard]] std::optional<ReadFailure> list_reads(Run& run);
     [[nodiscard]] std::optional<ReadFailure> post_lists();
     [[nodiscard]] std::optional<ReadFailure> refill(Run& run);
-    [[nodiscard]] std::optional<ReadFailure> take(Run& run, const ibv_wc& completion);
+    // Up to the first completion that failed.
+    [[nodiscard]] std::optional<ReadFailure> take(Run& run, std::span<const ibv_wc> completions);
+    void take(Run& run, std::uint32_t index);
     void hand_over(Run& run);
 
     ReadClient& client_;
