@@ -37,6 +37,24 @@ CmId bound_id(const EventChannel& channel, const Address& address) {
     return id;
 }
 
+// A listener on a wildcard is not told of a device that goes away, which its driver may wait for;
+// an id that is bound to an address of it is.
+std::vector<CmId> bound_to_each_device(const EventChannel& channel) {
+    std::vector<CmId> ids;
+    for (const DevicePort& port : list_device_ports(channel)) {
+        const auto is_on_it = [&](const CmId& id) {
+            return device_name(id.verbs()) == port.device;
+        };
+        if (std::ranges::none_of(ids, is_on_it)) {
+            CmId id = bound_id(channel, port.address);
+            if (id.verbs() != nullptr) {
+                ids.push_back(std::move(id));
+            }
+        }
+    }
+    return ids;
+}
+
 // An early exit would tell a stranger how much of the run id was right.
 bool same_run(const RunId& left, const RunId& right) noexcept {
     unsigned int difference = 0;
@@ -205,6 +223,7 @@ ReadServer::ReadServer(const ReadServerConfig& config, std::span<std::byte> expo
             const bool told = error != 0 && (all == nullptr || error == EMFILE || error == ENFILE);
             throw_system_error({Phase::device, "rdma_get_devices", ""}, told ? error : ENODEV);
         }
+        on_devices_ = bound_to_each_device(channel_);
     }
     // Last: from here on readers may come.
     listener_.listen(static_cast<int>(config.max_connections));
@@ -281,10 +300,12 @@ void ReadServer::handle(CmEvent event) {
         case RDMA_CM_EVENT_TIMEWAIT_EXIT:
             return;
         case RDMA_CM_EVENT_DEVICE_REMOVAL:
-            if (event.id == listener_.get()) {
+            if (event.id == listener_.get()
+                || std::ranges::any_of(on_devices_,
+                                       [&](const CmId& id) { return id.get() == event.id; })) {
                 throw Error(Failure::no_device, Phase::device,
                             fmt::format("device {} was removed while serving",
-                                        device_name(listener_.verbs())),
+                                        device_name(event.id->verbs)),
                             "check: dmesg; rdma link", event.status);
             }
             break;

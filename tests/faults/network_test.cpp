@@ -165,5 +165,34 @@ TEST_F(Network, ThatGoesInTheMiddleOfAReadEndsItInTime) {
          Lanes::one);
 }
 
+// The kernel may wait until nobody has the device open: whoever does must notice and end.
+TEST_F(Network, ThatLosesItsDeviceEndsTheServerSoThatItCanGo) {
+    const auto deleted = [](const PairServer& serving) {
+        const auto deleting =
+            run({"rdma", "link", "delete", "rrfx1"}, {std::chrono::seconds(15), {}});
+        expect_status(deleting, 0);
+        EXPECT_FALSE(deleting.timed_out) << "the device cannot go";
+        const auto served = serving.command->finish();
+        expect_status(served, 3);
+        EXPECT_THAT(served.err, testing::HasSubstr("device rrfx1 was removed")) << told(served);
+        expect_done("rdma link add rrfx1 type rxe netdev rrf1");
+        return fmt::format("server: exit {}", served.status);
+    };
+    play(
+        {{"server", "rdma link delete under an idle server on all addresses", 15,
+          [=] {
+              return deleted(start_pair_server({"--clients", "0"}, {std::chrono::seconds(30), {}}));
+          }},
+         {"server", "rdma link delete in the middle of a read", 20,
+          [=] {
+              const PairServer serving = server("64M");
+              Command reading(reader(serving, 10), {std::chrono::seconds(20), {}});
+              wait_for_packets(500, "rrfx1");
+              std::string came = deleted(serving);
+              return came + ", reader: " + expect_reader(reading.finish(), {1, ""});
+          }}},
+        Lanes::one);
+}
+
 }  // namespace
 }  // namespace rdma_read::test

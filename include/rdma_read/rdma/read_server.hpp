@@ -131,6 +131,7 @@ class ReadServer {
     std::optional<DevicePort> port_;
     UniqueFd stop_event_;
     std::vector<std::unique_ptr<ServedDevice>> devices_;
+    std::vector<CmId> on_devices_;  // of a wildcard: one on each device, to be told when it goes
     std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;  // by serial
     std::unordered_map<const rdma_cm_id*, Connection*> by_id_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Reader>> readers_;  // by Reader::key

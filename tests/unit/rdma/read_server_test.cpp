@@ -1011,6 +1011,19 @@ TEST_F(WildcardTest, HasRoomForEachDevicesReaders) {
     EXPECT_EQ(third.rejected_with, bytes_of(encode(Refusal::server_full)));
 }
 
+TEST_F(WildcardTest, ADeviceThatIsRemovedEndsTheServerWithItsName) {
+    world.add_interface("eth0", "10.0.0.1");
+    world.add_interface("eth1", "10.0.1.1");
+    world.add_interface("eth1", "10.0.1.2");
+    start();
+    const auto error = error_of([&] {
+        world.happen(*world.all<fakes::Id>().back(), {RDMA_CM_EVENT_DEVICE_REMOVAL, 0, {}, 0, 0});
+        server_->step();
+    });
+    EXPECT_EQ(error->failure(), Failure::no_device);
+    EXPECT_THAT(error->what(), HasSubstr("device fake1 was removed while serving"));
+}
+
 TEST_F(WildcardTest, ASecondDeviceThatFailsReleasesTheFirst) {
     world.fail("ibv_alloc_pd", ENOMEM, 2);
     EXPECT_THAT(error_of([&] { const ReadServer server(config_, exposed_); })->what(),
