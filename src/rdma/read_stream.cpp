@@ -381,6 +381,11 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
     if (auto failure = list_reads(run)) {
         return fail(std::move(failure));
     }
+    try {
+        client_.prepare_to_wait();
+    } catch (const Error& error) {
+        return fail(ReadFailure{error.failure(), error.what(), error.hint()});
+    }
     // Nothing between the two looks at the clock but the read itself.
     const auto started = Deadline::Clock::now();
     auto completed = started;

@@ -41,9 +41,10 @@ class PollBudget {
         usual_ += ((slept ? 2 * kMost : after) - usual_) / 8;
     }
 
-  private:
+    /// Whether answers take so long that a wait sleeps at once.
     [[nodiscard]] bool sleeping() const noexcept { return usual_ > kMost; }
 
+  private:
     Duration usual_ = kMost / 2;
     std::uint32_t waits_ = 0;
 };

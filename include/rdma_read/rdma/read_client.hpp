@@ -97,6 +97,14 @@ class ReadClient {
     /// some devices deliver only DISCONNECTED and never a completion. Throws Error.
     [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
+    /// Asks the kernel now for what a wait would have to ask it for before it can sleep, if waits
+    /// sleep here: for who has time before a post, and wants none lost after it. Throws Error.
+    void prepare_to_wait() {
+        if (poll_budget_.sleeping()) {
+            cq_->arm();
+        }
+    }
+
     /// Whether any of the connections has ended, as far as this side knows by now; never waits.
     /// Throws Error.
     [[nodiscard]] bool ended() { return connection_ended(); }

@@ -317,6 +317,46 @@ TEST_F(ReadStreamTest, ASingleReadsTimeLeavesOutDecidingWhatToReadAndLookingAtIt
     EXPECT_LT(summary.duration, whole - std::chrono::milliseconds(40));
 }
 
+// The calls of one single read, without the looks at the completion queue.
+class SleepingStreamTest : public ReadStreamTest {
+  protected:
+    std::vector<std::string> calls_of_one(ReadStream& stream) {
+        RecordingSink sink = sink_of(32);
+        const std::size_t before = world.attempted().size();
+        EXPECT_EQ(stream.run_one(sink, far()).reads, 1U);
+        const auto all = world.attempted();
+        std::vector<std::string> calls(all.begin() + static_cast<std::ptrdiff_t>(before),
+                                       all.end());
+        std::erase(calls, "ibv_poll_cq");
+        return calls;
+    }
+};
+
+TEST_F(SleepingStreamTest, WhereReadsTakeLongTheQueueIsArmedBeforeASingleReadIsPosted) {
+    ReadStream stream(connect(4));
+    world.before_sleeping([&] { world.complete_read(qp()); });
+    // At first a read may be quick.
+    EXPECT_EQ(calls_of_one(stream).front(), "ibv_post_send");
+    for (int i = 0; i < 20; ++i) {
+        (void)calls_of_one(stream);
+    }
+    EXPECT_THAT(calls_of_one(stream), testing::ElementsAre("ibv_req_notify_cq", "ibv_post_send"));
+}
+
+TEST_F(SleepingStreamTest, AQueueThatCannotBeArmedFailsASingleReadThatIsNotPosted) {
+    ReadStream stream(connect(4));
+    world.before_sleeping([&] { world.complete_read(qp()); });
+    for (int i = 0; i < 20; ++i) {
+        (void)calls_of_one(stream);
+    }
+    const auto armed = std::ranges::count(world.attempted(), "ibv_req_notify_cq");
+    world.fail("ibv_req_notify_cq", EIO, static_cast<int>(armed) + 1);
+    const std::size_t posts = qp().posts.size();
+    RecordingSink sink = sink_of(32);
+    EXPECT_THAT(failure_of(stream.run_one(sink, far())).message, HasSubstr("ibv_req_notify_cq"));
+    EXPECT_EQ(qp().posts.size(), posts);
+}
+
 TEST_F(ReadStreamTest, ASingleReadAfterItsDeadlineIsNotPosted) {
     ReadStream stream(connect(4));
     RecordingSink sink = sink_of(32);
