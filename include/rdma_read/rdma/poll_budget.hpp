@@ -7,45 +7,90 @@
 
 namespace rdma_read::rdma {
 
-/// Where an answer takes less than a sleep and a wake-up, sleeping costs more than it saves; where
-/// it takes longer, looking only keeps the processor from whoever else needs it, perhaps the very
-/// peer that is waited for. A value type; one thread at a time.
+/// Where an answer takes less than a sleep and a wake-up, sleeping costs more than it saves. Where
+/// it takes longer, looking pays if nobody else needs the processor, and does harm if somebody
+/// does, perhaps the very peer that is waited for: which of the two it is shows in how soon answers
+/// come, so both ways are tried and compared. A value type; one thread at a time.
 class PollBudget {
   public:
     using Duration = std::chrono::nanoseconds;
 
     static constexpr Duration kLeast = std::chrono::microseconds(2);
-    /// About what a sleep and a wake-up cost.
+    /// About what a sleep and a wake-up cost: looking for less than this needs no reason.
     static constexpr Duration kMost = std::chrono::microseconds(50);
-    /// Where sleeping is the rule, one in so many waits looks first: answers may have become
-    /// short, and a sleep would hide it.
+    /// Looking for longer than this would not gain enough of it.
+    static constexpr Duration kLongest = std::chrono::milliseconds(1);
+    /// Where answers take long, one in so many waits tries the other way.
     static constexpr std::uint32_t kWaitsPerProbe = 64;
 
     /// How long the wait that begins may look before it sleeps.
     [[nodiscard]] Duration begin_wait() noexcept {
-        if (!sleeping()) {
-            return std::clamp(2 * usual_, kLeast, kMost);
+        const bool probe = ++waits_ % kWaitsPerProbe == 0;
+        switch (way_) {
+            case Way::short_looks:
+                look_ = std::clamp(2 * usual_, kLeast, kMost);
+                break;
+            case Way::sleeps:
+                look_ = probe ? std::clamp(2 * slept_, kMost, kLongest) : Duration::zero();
+                break;
+            case Way::long_looks:
+                look_ = probe ? Duration::zero() : std::clamp(2 * usual_, kMost, kLongest);
+                break;
         }
-        return ++waits_ % kWaitsPerProbe == 0 ? kMost : Duration::zero();
-    }
-    /// The wait ended after this time, by an answer that was seen while looking or after a sleep.
-    void answered(Duration after, bool slept) noexcept {
-        if (sleeping()) {
-            if (!slept) {
-                usual_ = after;
-            }
-            return;
-        }
-        // How long a look that found nothing would have had to be is not known: the answer may have
-        // come only because the processor was free then.
-        usual_ += ((slept ? 2 * kMost : after) - usual_) / 8;
+        return look_;
     }
 
-    /// Whether answers take so long that a wait sleeps at once.
-    [[nodiscard]] bool sleeping() const noexcept { return usual_ > kMost; }
+    /// The wait that began last ended after this time, by an answer that was seen while looking or
+    /// after a sleep.
+    void answered(Duration after, bool slept) noexcept {
+        // A sleep after a look says nothing of what sleeping at once would have taken.
+        if (slept && look_ == Duration::zero()) {
+            slept_ = slept_ == Duration::zero() ? after : slept_ + (after - slept_) / 8;
+        }
+        switch (way_) {
+            case Way::short_looks:
+                // How long a look that found nothing would have had to be is not known: the answer
+                // may have come only because the processor was free then.
+                usual_ += ((slept ? 2 * kMost : after) - usual_) / 8;
+                if (usual_ > kMost) {
+                    way_ = Way::sleeps;
+                    slept_ = Duration::zero();
+                }
+                break;
+            case Way::sleeps:
+                if (!slept && (after <= kMost || pays(after))) {
+                    usual_ = after;
+                    way_ = after <= kMost ? Way::short_looks : Way::long_looks;
+                }
+                break;
+            case Way::long_looks:
+                if (look_ > Duration::zero()) {
+                    usual_ += (after - usual_) / 8;
+                }
+                if (usual_ <= kMost) {
+                    way_ = Way::short_looks;
+                } else if (!pays(usual_)) {
+                    way_ = Way::sleeps;
+                }
+                break;
+        }
+    }
+
+    /// Whether a wait, but for a try now and then, sleeps at once.
+    [[nodiscard]] bool sleeping() const noexcept { return way_ == Way::sleeps; }
 
   private:
-    Duration usual_ = kMost / 2;
+    enum class Way { short_looks, sleeps, long_looks };
+
+    // Answers differ from one to the next: a small gain is none.
+    [[nodiscard]] bool pays(Duration looked) const noexcept {
+        return looked < slept_ - slept_ / 16;
+    }
+
+    Way way_ = Way::short_looks;
+    Duration usual_ = kMost / 2;         // until an answer is seen while looking
+    Duration slept_ = Duration::zero();  // until an answer comes where a wait sleeps at once
+    Duration look_ = Duration::zero();
     std::uint32_t waits_ = 0;
 };
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 
 namespace rdma_read::rdma {
 namespace {
@@ -35,15 +37,66 @@ TEST(PollBudget, LooksTwiceAsLongAsAnswersUsuallyTakeWithinBounds) {
     EXPECT_EQ(budget.begin_wait(), PollBudget::kMost);
 }
 
-TEST(PollBudget, SleepsAtOnceWhereAnswersTakeLongerThanASleep) {
+// Waits where a sleep costs nothing: somebody else needs the processor, or answers take very long.
+int looks_among(PollBudget& budget, nanoseconds answer, std::uint32_t waits) {
+    int looks = 0;
+    for (std::uint32_t i = 0; i < waits; ++i) {
+        const auto look = budget.begin_wait();
+        looks += look > nanoseconds::zero() ? 1 : 0;
+        budget.answered(std::max(look, answer), answer > look);
+    }
+    return looks;
+}
+
+TEST(PollBudget, SleepsAtOnceWhereAnswersTakeLongAndLookingGainsNothing) {
     PollBudget budget;
     wait(budget, microseconds(200), 20);
-    int looks = 0;
+    EXPECT_TRUE(budget.sleeping());
+    EXPECT_EQ(looks_among(budget, microseconds(230), 10 * PollBudget::kWaitsPerProbe), 10);
+}
+
+TEST(PollBudget, LooksForLongWhereThatBringsAnswersSooner) {
+    PollBudget budget;
+    wait(budget, microseconds(200), 20);
+    EXPECT_TRUE(budget.sleeping());
+    // A try of the other way shows that the wake-up is spared.
+    wait(budget, microseconds(200), PollBudget::kWaitsPerProbe);
+    EXPECT_FALSE(budget.sleeping());
+    EXPECT_EQ(budget.begin_wait(), microseconds(400));
+    budget.answered(microseconds(200), false);
+    // And goes on to do so, but for a try now and then.
+    int sleeps = 0;
     for (std::uint32_t i = 0; i < 10 * PollBudget::kWaitsPerProbe; ++i) {
-        looks += budget.begin_wait() > nanoseconds::zero() ? 1 : 0;
-        budget.answered(microseconds(230), true);
+        const bool sleeps_at_once = budget.begin_wait() == nanoseconds::zero();
+        sleeps += sleeps_at_once ? 1 : 0;
+        budget.answered(microseconds(sleeps_at_once ? 230 : 200), sleeps_at_once);
     }
-    EXPECT_EQ(looks, 10);
+    EXPECT_EQ(sleeps, 10);
+}
+
+TEST(PollBudget, GivesUpLongLooksThatNoLongerGainAnything) {
+    PollBudget budget;
+    wait(budget, microseconds(200), 20 + PollBudget::kWaitsPerProbe);
+    EXPECT_FALSE(budget.sleeping());
+    // Somebody else wants the processor now.
+    for (int i = 0; i < 20; ++i) {
+        const auto look = budget.begin_wait();
+        budget.answered(look + microseconds(20), true);
+    }
+    EXPECT_TRUE(budget.sleeping());
+}
+
+TEST(PollBudget, NoLookIsLongerThanTheLongest) {
+    PollBudget budget;
+    wait(budget, seconds(1), 20);
+    nanoseconds longest{};
+    for (std::uint32_t i = 0; i < 2 * PollBudget::kWaitsPerProbe; ++i) {
+        const auto look = budget.begin_wait();
+        longest = std::max(longest, look);
+        budget.answered(seconds(1), true);
+    }
+    EXPECT_EQ(longest, PollBudget::kLongest);
+    EXPECT_TRUE(budget.sleeping());
 }
 
 TEST(PollBudget, LooksAgainSoonAfterAnswersHaveBecomeShort) {
