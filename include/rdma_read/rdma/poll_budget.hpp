@@ -45,7 +45,7 @@ class PollBudget {
     void answered(Duration after, bool slept) noexcept {
         // A sleep after a look says nothing of what sleeping at once would have taken.
         if (slept && look_ == Duration::zero()) {
-            slept_ = slept_ == Duration::zero() ? after : slept_ + (after - slept_) / 8;
+            slept_ = slept_ == Duration::zero() ? after : followed(slept_, after);
         }
         switch (way_) {
             case Way::short_looks:
@@ -65,7 +65,7 @@ class PollBudget {
                 break;
             case Way::long_looks:
                 if (look_ > Duration::zero()) {
-                    usual_ += (after - usual_) / 8;
+                    usual_ = followed(usual_, after);
                 }
                 if (usual_ <= kMost) {
                     way_ = Way::short_looks;
@@ -82,6 +82,10 @@ class PollBudget {
   private:
     enum class Way { short_looks, sleeps, long_looks };
 
+    // What answers usually take, after one more; a few that take very long are not usual.
+    [[nodiscard]] static Duration followed(Duration usual, Duration after) noexcept {
+        return usual + std::clamp((after - usual) / 8, -usual / 32, usual / 32);
+    }
     // Answers differ from one to the next: a small gain is none.
     [[nodiscard]] bool pays(Duration looked) const noexcept {
         return looked < slept_ - slept_ / 16;

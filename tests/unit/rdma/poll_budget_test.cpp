@@ -74,6 +74,19 @@ TEST(PollBudget, LooksForLongWhereThatBringsAnswersSooner) {
     EXPECT_EQ(sleeps, 10);
 }
 
+TEST(PollBudget, FewVeryLateAnswersDoNotEndLongLooks) {
+    PollBudget budget;
+    wait(budget, microseconds(200), 20 + PollBudget::kWaitsPerProbe);
+    int sleeps = 0;
+    for (std::uint32_t i = 1; i < PollBudget::kWaitsPerProbe - 20; ++i) {
+        const auto look = budget.begin_wait();
+        sleeps += look == nanoseconds::zero() ? 1 : 0;
+        const bool late = i % 10 == 0;
+        budget.answered(late ? microseconds(20'000) : microseconds(200), late);
+    }
+    EXPECT_EQ(sleeps, 0);
+}
+
 TEST(PollBudget, GivesUpLongLooksThatNoLongerGainAnything) {
     PollBudget budget;
     wait(budget, microseconds(200), 20 + PollBudget::kWaitsPerProbe);
