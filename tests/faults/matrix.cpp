@@ -31,8 +31,8 @@ std::vector<std::string> split_faults(const std::string& faults) {
     return all;
 }
 
-// The counts of RDMA objects of this host, all devices; without the devices' numbers, which a device
-// that was taken away and made again has a new one of.
+// The counts of RDMA objects of this host, all devices; without the devices' numbers, which a
+// device that was taken away and made again has a new one of.
 std::string held() {
     return run({"sh", "-c", "rdma resource show | sed 's/^[0-9]*: //'"}).out;
 }
