@@ -92,6 +92,10 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     : server_(config.server),
       stop_(config.stop),
       message_memory_(kReceiveBytes * std::max<std::size_t>(config.queue_pairs, 1) + kReadyBytes) {
+    waits_.add(channel_.fd());
+    if (stop_.fd >= 0) {
+        waits_.add(stop_.fd);
+    }
     const std::uint32_t count = std::max<std::uint32_t>(config.queue_pairs, 1);
     for (std::uint32_t i = 0; i < count; ++i) {
         links_.emplace_back(channel_);
@@ -189,6 +193,7 @@ void ReadClient::set_up(const ReadClientConfig& config) {
 
     pd_ = allocate_pd(verbs);
     cq_.emplace(verbs, count * static_cast<int>(send_entries_ + 2));
+    waits_.add(cq_->fd());
     messages_.emplace(pd_.get(), message_memory_.bytes(), Intent::messages);
     if (!config.destination.empty()) {
         set_destination(config.destination);
@@ -372,16 +377,12 @@ WaitEnd ReadClient::sleep(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadl
         if (deadline.expired()) {
             return WaitEnd::timeout;
         }
-        std::array<pollfd, 3> ready{
-            {{cq_->fd(), POLLIN, 0}, {channel_.fd(), POLLIN, 0}, {stop_.fd, POLLIN, 0}}};
-        if (::poll(ready.data(), ready.size(), deadline.poll_timeout_ms()) < 0 && errno != EINTR) {
-            throw_system_error({Phase::read, "poll", "completion channel"}, -1);
-        }
-        if (ready[0].revents != 0) {
-            cq_->woken();
-        }
-        if (ready[1].revents != 0) {
-            (void)connection_ended();
+        for (const int fd : waits_.wait(deadline)) {
+            if (fd == cq_->fd()) {
+                cq_->woken();
+            } else if (fd == channel_.fd()) {
+                (void)connection_ended();
+            }
         }
         // First what it was woken for: the wake-up itself is taken when there is time.
         done = cq_->poll(into);

@@ -7,9 +7,9 @@
 #include "rdma_read/rdma/error.hpp"
 #include "rdma_read/rdma/memory_region.hpp"
 #include "rdma_read/rdma/queue_pair.hpp"
+#include "rdma_read/rdma/wait_set.hpp"
 
 #include <fmt/format.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -68,14 +68,6 @@ double thread_cpu_seconds() noexcept {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-void watch(int epoll_fd, int fd) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.fd = fd;
-    check_minus_one(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event),
-                    {Phase::setup, "epoll_ctl", "EPOLL_CTL_ADD"});
 }
 
 // A receive and a send.
@@ -238,31 +230,21 @@ void ReadServer::stop() noexcept {
 }
 
 ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
-    const UniqueFd poller(epoll_create1(EPOLL_CLOEXEC));
-    if (!poller) {
-        throw_system_error({Phase::setup, "epoll_create1", ""}, -1);
-    }
-    watch(poller.get(), stop_event_.get());
+    WaitSet waits;
+    waits.add(stop_event_.get());
     if (config_.stop_fd >= 0) {
-        watch(poller.get(), config_.stop_fd);
+        waits.add(config_.stop_fd);
     }
-    watch(poller.get(), channel_.fd());
+    waits.add(channel_.fd());
     for (const auto& device : devices_) {
-        watch(poller.get(), device->cq.fd());
+        waits.add(device->cq.fd());
     }
 
     const double cpu_at_start = thread_cpu_seconds();
     const auto started = Deadline::Clock::now();
-    std::array<epoll_event, 8> woken{};
     bool stopped = false;
     while (!stopped && (finished_limit == 0 || summary_.finished < finished_limit)) {
-        const int count = epoll_wait(poller.get(), woken.data(), static_cast<int>(woken.size()),
-                                     next_timeout_ms());
-        if (count < 0 && errno != EINTR) {
-            throw_system_error({Phase::connect, "epoll_wait", ""}, -1);
-        }
-        for (int i = 0; i < count; ++i) {
-            const int fd = woken.at(static_cast<std::size_t>(i)).data.fd;
+        for (const int fd : waits.wait(next_limit())) {
             if (fd == stop_event_.get() || fd == config_.stop_fd) {
                 stopped = true;
             } else if (fd == channel_.fd()) {
@@ -602,13 +584,13 @@ ReadServer::Connection* ReadServer::find(const rdma_cm_id* id) noexcept {
     return found == by_id_.end() ? nullptr : found->second;
 }
 
-int ReadServer::next_timeout_ms() const noexcept {
-    int timeout = handshakes_.empty() ? -1 : handshakes_.front()->handshake_limit.poll_timeout_ms();
+Deadline ReadServer::next_limit() const noexcept {
+    Deadline limit = handshakes_.empty() ? Deadline(Deadline::Clock::time_point::max())
+                                         : handshakes_.front()->handshake_limit;
     if (!started_ && !waiting_.empty() && start_limit_) {
-        const int left = start_limit_->poll_timeout_ms();
-        timeout = timeout < 0 ? left : std::min(timeout, left);
+        limit = limit.or_earlier(*start_limit_);
     }
-    return timeout;
+    return limit;
 }
 
 void ReadServer::notice(const std::string& text) const {

@@ -10,6 +10,7 @@
 #include "rdma_read/rdma/poll_budget.hpp"
 #include "rdma_read/rdma/queue_pair.hpp"
 #include "rdma_read/rdma/stop_request.hpp"
+#include "rdma_read/rdma/wait_set.hpp"
 #include "rdma_read/rdma/wire.hpp"
 
 #include <cstddef>
@@ -153,6 +154,7 @@ class ReadClient {
     StopRequest stop_;
     PollBudget poll_budget_;
     EventChannel channel_;
+    WaitSet waits_;
     std::deque<Link> links_;
     PdHandle pd_;
     std::optional<CompletionQueue> cq_;

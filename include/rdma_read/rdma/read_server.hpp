@@ -120,7 +120,7 @@ class ReadServer {
     void drain(ServedDevice& device);
     [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;
     [[nodiscard]] ServedDevice* find_device(const ibv_context* verbs) noexcept;
-    [[nodiscard]] int next_timeout_ms() const noexcept;
+    [[nodiscard]] Deadline next_limit() const noexcept;
     void notice(const std::string& text) const;
 
     // In the order of construction: each needs those before it, and is destroyed before them.

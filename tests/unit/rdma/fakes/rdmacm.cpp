@@ -1,10 +1,12 @@
-// The functions of librdmacm, getifaddrs(3) and poll(2), as the living World plays them.
+// The functions of librdmacm, getifaddrs(3), poll(2) and epoll_wait(2), as the living World plays
+// them.
 #include "world.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -20,6 +22,21 @@ namespace fakes = rdma_read::rdma::fakes;
 using fakes::World;
 
 namespace {
+
+void act_before_sleeping() {
+    World* const world = World::if_living();
+    if (world == nullptr) {
+        return;
+    }
+    std::function<void()> action;
+    {
+        const std::scoped_lock lock(world->mutex());
+        action = world->sleeping;
+    }
+    if (action) {
+        action();
+    }
+}
 
 int failed(int error_number) {
     errno = error_number;
@@ -380,20 +397,16 @@ void rdma_free_devices(ibv_context** list) {
     delete[] list;
 }
 
-// Sleeps as the real one does, once the test has done what it does before that.
+// These sleep as the real ones do, once the test has done what it does before that.
 int poll(pollfd* fds, nfds_t count, int timeout_ms) {
-    if (World* const world = World::if_living()) {
-        std::function<void()> action;
-        {
-            const std::scoped_lock lock(world->mutex());
-            action = world->sleeping;
-        }
-        if (action) {
-            action();
-        }
-    }
+    act_before_sleeping();
     const timespec timeout{timeout_ms / 1000, timeout_ms % 1000 * 1'000'000L};
     return ppoll(fds, count, timeout_ms < 0 ? nullptr : &timeout, nullptr);
+}
+
+int epoll_wait(int epoll, epoll_event* events, int most, int timeout_ms) {
+    act_before_sleeping();
+    return epoll_pwait(epoll, events, most, timeout_ms, nullptr);
 }
 
 int getifaddrs(ifaddrs** into) {
