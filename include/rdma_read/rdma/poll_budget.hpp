@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace rdma_read::rdma {
 
@@ -20,21 +22,31 @@ class PollBudget {
     static constexpr Duration kMost = std::chrono::microseconds(50);
     /// Looking for longer than this would not gain enough of it.
     static constexpr Duration kLongest = std::chrono::milliseconds(1);
-    /// Where answers take long, one in so many waits tries the other way.
-    static constexpr std::uint32_t kWaitsPerProbe = 64;
+    /// Where answers take long, so many waits in a row try the other way, for the first time soon
+    /// and then once in so many. The first of them still bear the marks of the way before: they
+    /// only settle.
+    static constexpr std::uint32_t kTryLength = 8;
+    static constexpr std::uint32_t kTrySettles = 3;
+    static constexpr std::uint32_t kFirstTry = 24;
+    static constexpr std::uint32_t kWaitsPerTry = 256;
 
     /// How long the wait that begins may look before it sleeps.
     [[nodiscard]] Duration begin_wait() noexcept {
-        const bool probe = ++waits_ % kWaitsPerProbe == 0;
+        const bool trying =
+            waits_ % kWaitsPerTry >= kFirstTry && waits_ % kWaitsPerTry < kFirstTry + kTryLength;
+        ++waits_;
+        if (!trying) {
+            tries_ = 0;
+        }
         switch (way_) {
             case Way::short_looks:
                 look_ = std::clamp(2 * usual_, kLeast, kMost);
                 break;
             case Way::sleeps:
-                look_ = probe ? std::clamp(2 * slept_, kMost, kLongest) : Duration::zero();
+                look_ = trying ? std::clamp(slept_, kMost, kLongest) : Duration::zero();
                 break;
             case Way::long_looks:
-                look_ = probe ? Duration::zero() : std::clamp(2 * usual_, kMost, kLongest);
+                look_ = trying ? Duration::zero() : std::clamp(2 * usual_, kMost, kLongest);
                 break;
         }
         return look_;
@@ -43,34 +55,37 @@ class PollBudget {
     /// The wait that began last ended after this time, by an answer that was seen while looking or
     /// after a sleep.
     void answered(Duration after, bool slept) noexcept {
-        // A sleep after a look says nothing of what sleeping at once would have taken.
-        if (slept && look_ == Duration::zero()) {
-            slept_ = slept_ == Duration::zero() ? after : followed(slept_, after);
-        }
         switch (way_) {
             case Way::short_looks:
                 // How long a look that found nothing would have had to be is not known: the answer
                 // may have come only because the processor was free then.
                 usual_ += ((slept ? 2 * kMost : after) - usual_) / 8;
                 if (usual_ > kMost) {
-                    way_ = Way::sleeps;
+                    take(Way::sleeps);
                     slept_ = Duration::zero();
                 }
                 break;
             case Way::sleeps:
-                if (!slept && (after <= kMost || pays(after))) {
+                if (look_ == Duration::zero()) {
+                    slept_ = slept_ == Duration::zero() ? after : followed(slept_, after);
+                } else if (!slept && after <= kMost) {
                     usual_ = after;
-                    way_ = after <= kMost ? Way::short_looks : Way::long_looks;
+                    take(Way::short_looks);
+                } else if (const auto looked = tried(after); looked && pays(*looked)) {
+                    usual_ = *looked;
+                    take(Way::long_looks);
                 }
                 break;
             case Way::long_looks:
                 if (look_ > Duration::zero()) {
                     usual_ = followed(usual_, after);
+                } else if (const auto sleeping = tried(after)) {
+                    slept_ += (*sleeping - slept_) / 2;
                 }
                 if (usual_ <= kMost) {
-                    way_ = Way::short_looks;
-                } else if (!pays(usual_)) {
-                    way_ = Way::sleeps;
+                    take(Way::short_looks);
+                } else if (usual_ > slept_) {
+                    take(Way::sleeps);
                 }
                 break;
         }
@@ -82,11 +97,28 @@ class PollBudget {
   private:
     enum class Way { short_looks, sleeps, long_looks };
 
+    void take(Way way) noexcept {
+        way_ = way;
+        tries_ = 0;
+    }
     // What answers usually take, after one more; a few that take very long are not usual.
     [[nodiscard]] static Duration followed(Duration usual, Duration after) noexcept {
         return usual + std::clamp((after - usual) / 8, -usual / 32, usual / 32);
     }
-    // Answers differ from one to the next: a small gain is none.
+    // With the last wait of a try: what the way that was tried usually takes.
+    [[nodiscard]] std::optional<Duration> tried(Duration after) noexcept {
+        if (++tries_ > kTrySettles) {
+            tried_.at(tries_ - kTrySettles - 1) = after;
+        }
+        if (tries_ < kTryLength) {
+            return std::nullopt;
+        }
+        tries_ = 0;
+        auto* const middle = tried_.begin() + tried_.size() / 2;
+        std::ranges::nth_element(tried_, middle);
+        return *middle;
+    }
+    // Answers differ from one to the next: for a small gain the way is not changed.
     [[nodiscard]] bool pays(Duration looked) const noexcept {
         return looked < slept_ - slept_ / 16;
     }
@@ -96,6 +128,8 @@ class PollBudget {
     Duration slept_ = Duration::zero();  // until an answer comes where a wait sleeps at once
     Duration look_ = Duration::zero();
     std::uint32_t waits_ = 0;
+    std::uint32_t tries_ = 0;
+    std::array<Duration, kTryLength - kTrySettles> tried_{};
 };
 
 }  // namespace rdma_read::rdma

@@ -38,11 +38,11 @@ TEST(PollBudget, LooksTwiceAsLongAsAnswersUsuallyTakeWithinBounds) {
 }
 
 // Waits where a sleep costs nothing: somebody else needs the processor, or answers take very long.
-int looks_among(PollBudget& budget, nanoseconds answer, std::uint32_t waits) {
-    int looks = 0;
+std::uint32_t looks_among(PollBudget& budget, nanoseconds answer, std::uint32_t waits) {
+    std::uint32_t looks = 0;
     for (std::uint32_t i = 0; i < waits; ++i) {
         const auto look = budget.begin_wait();
-        looks += look > nanoseconds::zero() ? 1 : 0;
+        looks += look > nanoseconds::zero() ? 1U : 0U;
         budget.answered(std::max(look, answer), answer > look);
     }
     return looks;
@@ -52,7 +52,9 @@ TEST(PollBudget, SleepsAtOnceWhereAnswersTakeLongAndLookingGainsNothing) {
     PollBudget budget;
     wait(budget, microseconds(200), 20);
     EXPECT_TRUE(budget.sleeping());
-    EXPECT_EQ(looks_among(budget, microseconds(230), 10 * PollBudget::kWaitsPerProbe), 10);
+    EXPECT_EQ(looks_among(budget, microseconds(230), 10 * PollBudget::kWaitsPerTry),
+              10 * PollBudget::kTryLength);
+    EXPECT_TRUE(budget.sleeping());
 }
 
 TEST(PollBudget, LooksForLongWhereThatBringsAnswersSooner) {
@@ -60,25 +62,25 @@ TEST(PollBudget, LooksForLongWhereThatBringsAnswersSooner) {
     wait(budget, microseconds(200), 20);
     EXPECT_TRUE(budget.sleeping());
     // A try of the other way shows that the wake-up is spared.
-    wait(budget, microseconds(200), PollBudget::kWaitsPerProbe);
+    wait(budget, microseconds(200), PollBudget::kWaitsPerTry);
     EXPECT_FALSE(budget.sleeping());
     EXPECT_EQ(budget.begin_wait(), microseconds(400));
     budget.answered(microseconds(200), false);
     // And goes on to do so, but for a try now and then.
-    int sleeps = 0;
-    for (std::uint32_t i = 0; i < 10 * PollBudget::kWaitsPerProbe; ++i) {
+    std::uint32_t sleeps = 0;
+    for (std::uint32_t i = 0; i < 10 * PollBudget::kWaitsPerTry; ++i) {
         const bool sleeps_at_once = budget.begin_wait() == nanoseconds::zero();
-        sleeps += sleeps_at_once ? 1 : 0;
+        sleeps += sleeps_at_once ? 1U : 0U;
         budget.answered(microseconds(sleeps_at_once ? 230 : 200), sleeps_at_once);
     }
-    EXPECT_EQ(sleeps, 10);
+    EXPECT_EQ(sleeps, 10 * PollBudget::kTryLength);
 }
 
 TEST(PollBudget, FewVeryLateAnswersDoNotEndLongLooks) {
     PollBudget budget;
-    wait(budget, microseconds(200), 20 + PollBudget::kWaitsPerProbe);
+    wait(budget, microseconds(200), PollBudget::kWaitsPerTry);
     int sleeps = 0;
-    for (std::uint32_t i = 1; i < PollBudget::kWaitsPerProbe - 20; ++i) {
+    for (std::uint32_t i = 1; i < PollBudget::kFirstTry; ++i) {
         const auto look = budget.begin_wait();
         sleeps += look == nanoseconds::zero() ? 1 : 0;
         const bool late = i % 10 == 0;
@@ -87,9 +89,21 @@ TEST(PollBudget, FewVeryLateAnswersDoNotEndLongLooks) {
     EXPECT_EQ(sleeps, 0);
 }
 
+TEST(PollBudget, AFewEarlyAnswersAmongLateOnesDoNotBeginLongLooks) {
+    PollBudget budget;
+    wait(budget, microseconds(200), 20);
+    for (std::uint32_t i = 0; i < PollBudget::kWaitsPerTry; ++i) {
+        const auto look = budget.begin_wait();
+        // Two of eight, and it is as late as ever otherwise.
+        const bool early = i % 4 == 0 && look > nanoseconds::zero();
+        budget.answered(early ? microseconds(100) : microseconds(230), !early);
+    }
+    EXPECT_TRUE(budget.sleeping());
+}
+
 TEST(PollBudget, GivesUpLongLooksThatNoLongerGainAnything) {
     PollBudget budget;
-    wait(budget, microseconds(200), 20 + PollBudget::kWaitsPerProbe);
+    wait(budget, microseconds(200), PollBudget::kWaitsPerTry);
     EXPECT_FALSE(budget.sleeping());
     // Somebody else wants the processor now.
     for (int i = 0; i < 20; ++i) {
@@ -103,7 +117,7 @@ TEST(PollBudget, NoLookIsLongerThanTheLongest) {
     PollBudget budget;
     wait(budget, seconds(1), 20);
     nanoseconds longest{};
-    for (std::uint32_t i = 0; i < 2 * PollBudget::kWaitsPerProbe; ++i) {
+    for (std::uint32_t i = 0; i < 2 * PollBudget::kWaitsPerTry; ++i) {
         const auto look = budget.begin_wait();
         longest = std::max(longest, look);
         budget.answered(seconds(1), true);
@@ -115,7 +129,7 @@ TEST(PollBudget, NoLookIsLongerThanTheLongest) {
 TEST(PollBudget, LooksAgainSoonAfterAnswersHaveBecomeShort) {
     PollBudget budget;
     wait(budget, microseconds(200), 20);
-    wait(budget, microseconds(25), PollBudget::kWaitsPerProbe);
+    wait(budget, microseconds(25), PollBudget::kWaitsPerTry);
     EXPECT_EQ(budget.begin_wait(), PollBudget::kMost);
 }
 
@@ -134,13 +148,13 @@ TEST(PollBudget, GivesUpLookingWhereAnswersComeOnlyWhenItSleeps) {
     for (int i = 0; i < 100; ++i) {
         budget.answered(budget.begin_wait() + microseconds(20), true);
     }
-    int looks = 0;
-    for (std::uint32_t i = 0; i < PollBudget::kWaitsPerProbe; ++i) {
+    std::uint32_t looks = 0;
+    for (std::uint32_t i = 0; i < PollBudget::kWaitsPerTry; ++i) {
         const auto look = budget.begin_wait();
-        looks += look > nanoseconds::zero() ? 1 : 0;
+        looks += look > nanoseconds::zero() ? 1U : 0U;
         budget.answered(look + microseconds(20), true);
     }
-    EXPECT_EQ(looks, 1);
+    EXPECT_EQ(looks, PollBudget::kTryLength);
 }
 
 }  // namespace
