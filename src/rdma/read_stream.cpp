@@ -174,13 +174,9 @@ ReadFailure ReadStream::stopped_failure() const {
 }
 
 ReadStream::Lane* ReadStream::emptiest_lane() noexcept {
-    Lane* found = &lanes_.front();
-    // What most runs have is one.
-    if (lanes_.size() > 1) {
-        found = &*std::ranges::min_element(
-            lanes_, {}, [](const Lane& lane) { return lane.in_flight + lane.listed; });
-    }
-    return found->has_room() ? found : nullptr;
+    const auto found = std::ranges::min_element(
+        lanes_, {}, [](const Lane& lane) { return lane.in_flight + lane.listed; });
+    return found->has_room() ? &*found : nullptr;
 }
 
 void ReadStream::list_requests_of(std::uint32_t index) noexcept {
