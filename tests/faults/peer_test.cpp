@@ -211,7 +211,7 @@ TEST_F(Peers, ThatAreManyStrangersInARowCostTheServerNothingThatLasts) {
                    const auto result = run({strangers(), ipv4(), serving.port, "--count", count},
                                            {std::chrono::seconds(60), {}});
                    expect_status(result, 0);
-                   EXPECT_THAT(result.out, HasSubstr(count + " refused")) << told(result);
+                   EXPECT_THAT(result.err, HasSubstr(count + " refused")) << told(result);
                };
                // The first ones show what the libraries keep from then on.
                come("50");
@@ -219,6 +219,7 @@ TEST_F(Peers, ThatAreManyStrangersInARowCostTheServerNothingThatLasts) {
                come("500");
                Command silent({strangers(), ipv4(), serving.port, "--count", "0", "--silent", "1"},
                               {std::chrono::seconds(60), {}});
+               EXPECT_TRUE(silent.wait_for_stderr("1 refused"));
                const Held after = held_by(process);
                EXPECT_EQ(after.files, before.files);
                EXPECT_LE(after.kib, before.kib + 64);

@@ -93,8 +93,8 @@ int run(const Arguments& arguments) {
     for (std::uint32_t i = 0; i < arguments.silent; ++i) {
         answer = silent.emplace_back(channel, *server).ask(channel, {});
     }
-    fmt::print("{} refused, the last one: {}\n", arguments.count + arguments.silent, answer);
-    std::fflush(stdout);
+    fmt::print(stderr, "{} refused, the last one: {}\n", arguments.count + arguments.silent,
+               answer);
     if (arguments.silent > 0) {
         // Still there, until somebody ends this.
         sigset_t none;
