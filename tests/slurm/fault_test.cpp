@@ -14,7 +14,7 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string script() {
+std::string run_script() {
     return job_script("rdma_read_mpi.sbatch");
 }
 
@@ -53,7 +53,7 @@ std::string verifying_job(const std::string& budget) {
 TEST_F(Fault, ADeletedDeviceIsReportedExcludedAndDrained) {
     write("own.sbatch", verifying_job("90"));
     control("unplug");
-    const auto outcome = run_job({script()});
+    const auto outcome = run_job({run_script()});
     EXPECT_EQ(outcome.state, "FAILED");
     EXPECT_THAT(outcome.exit_code, AnyOf(Eq("1:0"), Eq("3:0"))) << told(outcome);
     EXPECT_THAT(outcome.out,
@@ -86,14 +86,14 @@ TEST_F(Fault, TheServersDeviceIsMissing) {
     control("unplug");
     // Node 2 comes first in this job, and serves.
     const auto outcome =
-        run_job({"--nodes=1", "--nodelist=node2", "--ntasks=2", "--ntasks-per-node=2", script()});
+        run_job({"--nodes=1", "--nodelist=node2", "--ntasks=2", "--ntasks-per-node=2", run_script()});
     EXPECT_EQ(outcome.exit_code, "3:0") << told(outcome);
     EXPECT_THAT(outcome.out + outcome.err,
                 AllOf(HasSubstr("node2"), HasSubstr("rdma_create_event_channel")));
 }
 
 TEST_F(Fault, ACutInTheMiddleEndsTheJobAndTheNextOnePasses) {
-    auto job = submit({script(), "--duration", "25", "--timeout", "40"});
+    auto job = submit({run_script(), "--duration", "25", "--timeout", "40"});
     wait_for_reads();
     control("drop");
     const auto outcome = end_of(std::move(job), seconds(70));
@@ -105,12 +105,12 @@ TEST_F(Fault, ACutInTheMiddleEndsTheJobAndTheNextOnePasses) {
     expect_no_rank_left();
 
     control("restore");
-    const auto next = run_job({script(), "--iterations", "100"});
+    const auto next = run_job({run_script(), "--iterations", "100"});
     EXPECT_EQ(next.exit_code, "0:0") << told(next);
 }
 
 TEST_F(Fault, ALinkThatGoesDownInTheMiddleEndsTheJob) {
-    auto job = submit({script(), "--duration", "25", "--timeout", "40"});
+    auto job = submit({run_script(), "--duration", "25", "--timeout", "40"});
     wait_for_reads();
     control("down");
     const auto outcome = end_of(std::move(job), seconds(70));
@@ -120,7 +120,7 @@ TEST_F(Fault, ALinkThatGoesDownInTheMiddleEndsTheJob) {
 }
 
 TEST_F(Fault, ScancelInTheMiddleLeavesAReportAndNoProcess) {
-    auto job = submit({script(), "--duration", "60", "--timeout", "100"});
+    auto job = submit({run_script(), "--duration", "60", "--timeout", "100"});
     wait_for_reads(kWellUnderWay);
     ASSERT_EQ(run({"scancel", job.id}).status, 0);
     const auto outcome = end_of(std::move(job), seconds(60));
@@ -130,7 +130,7 @@ TEST_F(Fault, ScancelInTheMiddleLeavesAReportAndNoProcess) {
 }
 
 TEST_F(Fault, TheTimeLimitLeavesAReportAndNoProcess) {
-    auto job = submit({"--time=1", script(), "--duration", "200", "--timeout", "300"});
+    auto job = submit({"--time=1", run_script(), "--duration", "200", "--timeout", "300"});
     wait_for_reads();
     const auto outcome = end_of(std::move(job), seconds(150));
     EXPECT_EQ(outcome.state, "TIMEOUT") << told(outcome);
@@ -141,7 +141,7 @@ TEST_F(Fault, TheTimeLimitLeavesAReportAndNoProcess) {
 TEST_F(Fault, AMemlockLimitOfSlurmdAloneIsReportedFromInsideTheJob) {
     limit_slurmd("64");
     // Root may lock what it likes.
-    auto job = submit({script(), "--size", "1M"}, {}, "nobody");
+    auto job = submit({run_script(), "--size", "1M"}, {}, "nobody");
     const auto outcome = end_of(std::move(job));
     EXPECT_EQ(outcome.state, "FAILED") << told(outcome);
     EXPECT_THAT(outcome.exit_code, AnyOf(Eq("1:0"), Eq("3:0"))) << told(outcome);
