@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace rdma_read::app {
 
@@ -75,12 +79,17 @@ constexpr auto kOfThePort = std::to_array<std::string_view>({
     "excessive_buffer_overrun_errors",
 });
 
+// Only what is there is opened: most names are those of other drivers' counters.
 template <class Names>
 void add(PortCounters& counters, const std::string& folder, const Names& names) {
-    for (const std::string_view name : names) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+        std::string name = entry->path().filename();
         std::uint64_t value = 0;
-        if (std::ifstream(fmt::format("{}/{}", folder, name)) >> value) {
-            counters.try_emplace(std::string(name), value);
+        if (std::ranges::find(names, name) != names.end()
+            && std::ifstream(entry->path()) >> value) {
+            counters.try_emplace(std::move(name), value);
         }
     }
 }
