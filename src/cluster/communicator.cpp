@@ -8,7 +8,9 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <list>
+#include <ranges>
 #include <set>
 #include <thread>
 #include <utility>
@@ -19,16 +21,26 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kFirstPause{50};
-constexpr std::chrono::microseconds kLongestPause{4000};
+constexpr std::chrono::milliseconds kLongestPause{20};
+/// The part of the time waited so far that a pause may add. Hundreds of ranks may share a host with
+/// the one that they all wait for: what they do meanwhile must not be what keeps it from its work.
+constexpr int kPauseShare = 16;
 
-/// MPI moves a long message piece by piece, one piece per test. Several tests per awakening keep
-/// that from taking a pause per piece.
+/// MPI moves a long message piece by piece, one piece per test. Several tests per awakening, and
+/// less sleep between them, keep that from taking a long pause per piece.
 constexpr int kTestsPerAwakening = 8;
+constexpr std::chrono::milliseconds kLongestPauseInTransit{1};
+constexpr std::size_t kLongMessage = std::size_t{64} << 10U;
 
-/// Calls `done` until it returns true, with growing pauses. False when the wait ended first.
-template <typename Done>
-bool sleep_until_done(const Wait& wait, Done done) {
-    Clock::duration pause = kFirstPause;
+Clock::duration longest_pause(std::size_t bytes_in_transit) {
+    return bytes_in_transit > kLongMessage ? kLongestPauseInTransit : kLongestPause;
+}
+
+/// Calls `done` until it returns true, with growing pauses of up to what `longest` returns. False
+/// when the wait ended first.
+template <typename Longest, typename Done>
+bool sleep_until_done(const Wait& wait, Longest longest, Done done) {
+    const auto started = Clock::now();
     while (true) {
         for (int i = 0; i < kTestsPerAwakening; ++i) {
             if (done()) {
@@ -39,8 +51,9 @@ bool sleep_until_done(const Wait& wait, Done done) {
         if (now >= wait.deadline || (wait.stop != nullptr && wait.stop->load())) {
             return false;
         }
+        const auto pause =
+            std::clamp<Clock::duration>((now - started) / kPauseShare, kFirstPause, longest());
         std::this_thread::sleep_for(std::min(pause, wait.deadline - now));
-        pause = std::min<Clock::duration>(pause * 2, kLongestPause);
     }
 }
 
@@ -51,8 +64,9 @@ void keep_for_ever(std::shared_ptr<void> memory) {
     kept.push_back(std::move(memory));
 }
 
-/// Completes the request or abandons the session. `memory` is what the request uses.
-bool complete(std::string_view call, MPI_Request request, const Wait& wait,
+/// Completes the request, which moves so many bytes, or abandons the session. `memory` is what the
+/// request uses.
+bool complete(std::string_view call, MPI_Request request, std::size_t bytes, const Wait& wait,
               const std::shared_ptr<void>& memory, MpiSession& session) {
     auto outstanding = std::make_shared<MPI_Request>(request);
     const auto test = [&] {
@@ -66,7 +80,8 @@ bool complete(std::string_view call, MPI_Request request, const Wait& wait,
         keep_for_ever(memory);
     };
     try {
-        if (sleep_until_done(wait, test)) {
+        if (sleep_until_done(
+                wait, [bytes] { return longest_pause(bytes); }, test)) {
             return true;
         }
     } catch (...) {
@@ -82,6 +97,25 @@ std::string too_long(std::uint64_t bytes) {
                        Communicator::kLargestMessage);
 }
 
+/// What the first of a broadcast's two messages carries.
+constexpr std::size_t kFirstPiece = 2048;
+
+/// Big-endian.
+void put_number(std::span<std::byte, sizeof(std::uint64_t)> bytes, std::uint64_t number) {
+    for (std::byte& byte : std::views::reverse(bytes)) {
+        byte = static_cast<std::byte>(number & 0xffU);
+        number >>= 8U;
+    }
+}
+
+std::uint64_t number_in(std::span<const std::byte, sizeof(std::uint64_t)> bytes) {
+    std::uint64_t number = 0;
+    for (const std::byte byte : bytes) {
+        number = number << 8U | std::to_integer<std::uint64_t>(byte);
+    }
+    return number;
+}
+
 int to_count(std::size_t bytes) {
     return static_cast<int>(bytes);  // kLargestMessage fits
 }
@@ -93,6 +127,8 @@ int to_count(std::size_t bytes) {
 struct Communicator::Transfers {
     struct Incoming {
         MPI_Request request = MPI_REQUEST_NULL;
+        /// What MPI moves, of which nothing is kept if it is too much.
+        std::uint64_t length = 0;
         Message message;
     };
     std::list<Incoming> incoming;
@@ -117,35 +153,48 @@ Communicator::~Communicator() {
 // NOLINTBEGIN(clang-analyzer-optin.mpi.MPI-Checker)
 bool Communicator::broadcast(std::vector<std::byte>& bytes, int root, Wait wait) {
     struct Buffer {
-        std::uint64_t length = 0;
-        std::vector<std::byte> bytes;
+        // Of fixed length: the bytes' number, and as many of them as fit, which are nearly always
+        // all. A collective call costs every rank several awakenings.
+        std::array<std::byte, kFirstPiece> first{};
+        std::vector<std::byte> rest;
     };
     const auto buffer = std::make_shared<Buffer>();
-    if (rank_ == root) {
+    const auto number = std::span(buffer->first).first<sizeof(std::uint64_t)>();
+    const auto beginning = std::span(buffer->first).subspan<sizeof(std::uint64_t)>();
+    const bool is_root = rank_ == root;
+    if (is_root) {
         if (bytes.size() > kLargestMessage) {
             throw Error("broadcast: " + too_long(bytes.size()));
         }
-        buffer->length = bytes.size();
-        buffer->bytes = bytes;
+        put_number(number, bytes.size());
+        const auto fits = std::span(bytes).first(std::min(bytes.size(), beginning.size()));
+        std::ranges::copy(fits, beginning.begin());
+        const auto others = std::span(bytes).subspan(fits.size());
+        buffer->rest.assign(others.begin(), others.end());
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    check("MPI_Ibcast",
-          MPI_Ibcast(&buffer->length, 1, MPI_UINT64_T, root, MPI_COMM_WORLD, &request));
-    if (!complete("MPI_Ibcast", request, wait, buffer, session_)) {
-        return false;
-    }
-    if (buffer->length > kLargestMessage) {
-        session_.abandon();  // the others may wait for this rank's part in the second broadcast
-        throw Error(fmt::format("broadcast from rank {}: {}", root, too_long(buffer->length)));
-    }
-    buffer->bytes.resize(buffer->length);
-    check("MPI_Ibcast", MPI_Ibcast(buffer->bytes.data(), to_count(buffer->bytes.size()), MPI_BYTE,
+    check("MPI_Ibcast", MPI_Ibcast(buffer->first.data(), to_count(buffer->first.size()), MPI_BYTE,
                                    root, MPI_COMM_WORLD, &request));
-    if (!complete("MPI_Ibcast", request, wait, buffer, session_)) {
+    if (!complete("MPI_Ibcast", request, kFirstPiece, wait, buffer, session_)) {
         return false;
     }
-    if (rank_ != root) {
-        bytes = std::move(buffer->bytes);
+    const std::uint64_t length = number_in(number);
+    if (length > kLargestMessage) {
+        session_.abandon();  // the others may wait for this rank's part in the second broadcast
+        throw Error(fmt::format("broadcast from rank {}: {}", root, too_long(length)));
+    }
+    const auto fits = beginning.first(std::min<std::size_t>(length, beginning.size()));
+    if (length > fits.size()) {
+        buffer->rest.resize(length - fits.size());
+        check("MPI_Ibcast", MPI_Ibcast(buffer->rest.data(), to_count(buffer->rest.size()), MPI_BYTE,
+                                       root, MPI_COMM_WORLD, &request));
+        if (!complete("MPI_Ibcast", request, buffer->rest.size(), wait, buffer, session_)) {
+            return false;
+        }
+    }
+    if (!is_root) {
+        bytes.assign(fits.begin(), fits.end());
+        bytes.insert(bytes.end(), buffer->rest.begin(), buffer->rest.end());
     }
     return true;
 }
@@ -158,7 +207,7 @@ bool Communicator::send(int to, int tag, std::span<const std::byte> bytes, Wait 
     MPI_Request request = MPI_REQUEST_NULL;
     check("MPI_Isend", MPI_Isend(copy->data(), to_count(copy->size()), MPI_BYTE, to, tag,
                                  MPI_COMM_WORLD, &request));
-    return complete("MPI_Isend", request, wait, copy, session_);
+    return complete("MPI_Isend", request, copy->size(), wait, copy, session_);
 }
 
 // NOLINTEND(clang-analyzer-optin.mpi.MPI-Checker)
@@ -176,6 +225,7 @@ std::optional<Message> Communicator::try_receive(int tag) {
         auto& entry = incoming.emplace_back();
         entry.message.source = status.MPI_SOURCE;
         entry.message.tag = status.MPI_TAG;
+        entry.length = static_cast<std::uint64_t>(std::max<MPI_Count>(length, 0));
         if (length < 0 || std::cmp_greater(length, kLargestMessage)) {
             // Received into no memory at all, which MPI reports as truncated: the sender is not
             // left waiting, and nothing is allocated.
@@ -217,7 +267,14 @@ std::optional<Message> Communicator::try_receive(int tag) {
 
 std::optional<Message> Communicator::receive(int tag, Wait wait) {
     std::optional<Message> message;
-    const bool received = sleep_until_done(wait, [&] {
+    const auto longest = [&] {
+        std::uint64_t bytes = 0;
+        for (const auto& entry : transfers_->incoming) {
+            bytes = std::max(bytes, entry.length);
+        }
+        return longest_pause(bytes);
+    };
+    const bool received = sleep_until_done(wait, longest, [&] {
         message = try_receive(tag);
         return message.has_value();
     });
@@ -228,7 +285,7 @@ bool Communicator::barrier(Wait wait) {
     // NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker): complete() waits for it
     MPI_Request request = MPI_REQUEST_NULL;
     check("MPI_Ibarrier", MPI_Ibarrier(MPI_COMM_WORLD, &request));
-    return complete("MPI_Ibarrier", request, wait, nullptr, session_);
+    return complete("MPI_Ibarrier", request, 0, wait, nullptr, session_);
 }
 
 }  // namespace rdma_read::cluster

@@ -22,6 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Bytes = std::vector<std::byte>;
 
 constexpr int kTag = 1;
@@ -54,7 +55,7 @@ TEST_F(MpiSessionTest, ExistsOncePerProcess) {
 TEST_F(MpiSessionTest, NamesTheLibraryInOneLine) {
     const std::string version = MpiSession::library_version();
     EXPECT_EQ(version.find('\0'), std::string::npos);
-    EXPECT_THAT(version, ::testing::Not(::testing::IsEmpty()));
+    EXPECT_THAT(version, Not(::testing::IsEmpty()));
     EXPECT_EQ(version.find('\n'), std::string::npos);
 }
 
@@ -64,6 +65,11 @@ TEST_F(MpiSessionTest, KeepsOpenMpiOffTheFabric) {
     }
     // Whether set by the session or by the user: never left to MPI.
     EXPECT_TRUE(std::getenv("OMPI_MCA_pml") != nullptr || std::getenv("OMPI_MCA_btl") != nullptr);
+}
+
+TEST_F(MpiSessionTest, KeepsHwlocFromItsPlugins) {
+    // Whether set by the session or by the user.
+    EXPECT_NE(std::getenv("HWLOC_PLUGINS_PATH"), nullptr);
 }
 
 TEST_F(CommunicatorTest, EveryRankHasANumberOfItsOwn) {
@@ -83,7 +89,10 @@ TEST_F(CommunicatorTest, EveryRankHasANumberOfItsOwn) {
 
 TEST_F(CommunicatorTest, ABroadcastGivesEveryRankTheBytesOfAnyRoot) {
     for (int root = 0; root < world().size(); ++root) {
-        for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{1} << 20U}) {
+        // About 2 KiB what fits in one message and what takes two part company.
+        for (const std::size_t length :
+             {std::size_t{0}, std::size_t{1}, std::size_t{2039}, std::size_t{2040},
+              std::size_t{2041}, std::size_t{2048}, std::size_t{1} << 20U}) {
             const Bytes expected = sample(length, root);
             // What the others have before must not shine through, be it longer or shorter.
             Bytes bytes = world().rank() == root ? expected : sample(4711, world().rank());

@@ -40,9 +40,10 @@ struct Message {
 /// All ranks of the job. Bytes only: what they mean is the caller's business, and what comes in is
 /// to be checked like anything from outside.
 ///
-/// Waiting: no call spins. Every wait alternates MPI_Test with sleeps that grow from 50 us to 4 ms,
-/// so it costs a few percent of a core and up to 4 ms of delay. Even with a deadline in the past a
-/// call tries once.
+/// Waiting: no call spins. Every wait alternates MPI_Test with sleeps, each of a sixteenth of the
+/// time waited so far but no less than 50 us and no more than 20 ms (1 ms while a long message is
+/// under way): that is the delay it may add, and a long wait costs less than a percent of a core.
+/// Even with a deadline in the past a call tries once.
 ///
 /// When broadcast, send or barrier return false, their request is still outstanding. The
 /// communicator keeps the memory of such a request alive for ever, abandons the session (so that

@@ -12,9 +12,10 @@ namespace rdma_read::cluster {
 /// use it, or any Communicator of it; other threads are free to do anything but MPI.
 class MpiSession {
   public:
-    /// Keeps MPI off the fabric (see settings_off_the_fabric; changes the environment, so build the
-    /// session before any other thread exists), then initialises MPI. Errors are returned
-    /// from then on and become Error; a failure of MPI_Init itself ends the process in MPI.
+    /// Keeps MPI off the fabric (see settings_off_the_fabric) and hwloc, MPI's and this program's,
+    /// from its plugins (HWLOC_PLUGINS_PATH, unless it is set), then initialises MPI. Changes the
+    /// environment, so build the session before any other thread exists. Errors are returned from
+    /// then on and become Error; a failure of MPI_Init itself ends the process in MPI.
     /// \throws Error if MPI is or was initialised already, or cannot be used beside threads
     MpiSession();
 
