@@ -9,7 +9,7 @@ export LC_ALL=C
 
 show_help() {
     cat <<'HELP'
-usage: run.sh [--quick] [--faults] [--slurm] [--jobs N]
+usage: run.sh [--quick] [--faults] [--slurm] [--sanitize] [--jobs N]
 
 Installs what is missing (Debian, Ubuntu: with apt-get; elsewhere it names the packages and stops), builds with
 warnings as errors and runs all tests:
@@ -23,6 +23,7 @@ warnings as errors and runs all tests:
   --quick     leaves out the static checks, the sanitizers and the fuzzers
   --faults    adds the fault matrix to the device tests
   --slurm     adds the tests between two nodes in a Slurm, which are virtual machines; needs Slurm's packages
+  --sanitize  adds the MPI tests and the device tests with the address and undefined-behaviour sanitizers
   --jobs N    what runs at a time (default: the number of processors)
   --help      shows this text
 
@@ -36,6 +37,7 @@ HELP
 quick=no
 faults=no
 slurm=no
+sanitize=no
 jobs=$(nproc)
 while (($# > 0)); do
     case $1 in
@@ -46,6 +48,7 @@ while (($# > 0)); do
         --quick) quick=yes ;;
         --faults) faults=yes ;;
         --slurm) slurm=yes ;;
+        --sanitize) sanitize=yes ;;
         --jobs)
             [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || stop 2 "option --jobs wants a number from 1 to 999, not '${2:-}'"
             jobs=$2
@@ -140,20 +143,21 @@ run_tests() {
     if ((bad > 0)); then troubles+=("$what: $bad failed"); fi
 }
 
+# device_tests TREE LABELS
 device_tests() {
-    local tree=$root/build/tests
-    local tests=(ctest --test-dir "$tree" --no-tests=error --output-on-failure --timeout 180)
-    if [[ $faults == yes ]]; then tests+=(-L '^(device|faults)$'); else tests+=(-L '^device$'); fi
+    local tree=$root/build/$1
+    local tests=(ctest --test-dir "$tree" --no-tests=error --output-on-failure --timeout 180 -L "$2")
     export RDMA_READ_REQUIRE_DEVICE=1
-    if has_usable_device "$tree"; then
-        run_tests "device tests on this machine's RDMA device" "${tests[@]}"
+    if has_usable_device "$root/build/tests"; then
+        run_tests "device tests of build/$1 on this machine's RDMA device" "${tests[@]}"
     else
         (prepare_software_roce) || {
             trouble "device tests: no software-RoCE machine"
             return
         }
-        run_tests "device tests in a virtual machine with software RoCE" \
-            "$here/softroce/run" --limit 3600 -- "${tests[@]}"
+        run_tests "device tests of build/$1 in a virtual machine with software RoCE" \
+            "$here/softroce/run" --limit 3600 --env "LSAN_OPTIONS=$LSAN_OPTIONS" --env "UBSAN_OPTIONS=$UBSAN_OPTIONS" -- \
+            "${tests[@]}"
     fi
 }
 
@@ -189,6 +193,8 @@ sanitized_tests() {
 }
 
 (install_missing "${packages_to_build[@]}" "${packages_to_test[@]}") || exit 1
+# What libraries never free is not this program's leak.
+export LSAN_OPTIONS="suppressions=\"$here/leaks_of_libraries.txt\":print_suppressions=0"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
 if build tests; then
     left_out='^(device|faults|nodes|slurm)$'
@@ -196,13 +202,18 @@ if build tests; then
     allow_any_mpirun
     RDMA_READ_REQUIRE_TOOLS=1 run_tests "tests without a device" \
         ctest --test-dir "$root/build/tests" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -LE "$left_out"
-    device_tests
+    labels='^device$'
+    if [[ $faults == yes ]]; then labels='^(device|faults)$'; fi
+    device_tests tests "$labels"
     if [[ $slurm == yes ]]; then slurm_tests; fi
 else
     trouble "the build failed"
 fi
 if [[ $quick == no ]]; then
-    sanitized_tests asan '^(unit|fuzz)$' -C "$here/fuzz/options.cmake" "-DRDMA_READ_TEST_KINDS=unit;fuzz"
+    kinds='unit;fuzz'
+    if [[ $sanitize == yes ]]; then kinds='unit;fuzz;mpi;device'; fi
+    sanitized_tests asan '^(unit|fuzz|mpi)$' -C "$here/fuzz/options.cmake" "-DRDMA_READ_TEST_KINDS=$kinds"
+    if [[ $sanitize == yes ]]; then device_tests asan '^device$'; fi
     # Where threads are.
     sanitized_tests tsan '^unit$' -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE=thread \
         "-DRDMA_READ_TEST_KINDS=unit/app;unit/rdma"
