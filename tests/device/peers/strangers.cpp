@@ -1,5 +1,5 @@
 // Connects to a server again and again without knowing its run, and expects to be refused each
-// time: strangers ADDRESS PORT [--count N] [--silent N].
+// time: strangers ADDRESS PORT [--count N] [--silent N] [--wait SECONDS].
 #include "rdma_read/rdma/address.hpp"
 #include "rdma_read/rdma/cm_id.hpp"
 #include "rdma_read/rdma/error.hpp"
@@ -20,17 +20,27 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace rdma_read::test {
 namespace {
 
 constexpr auto kAnswerTime = std::chrono::seconds(10);
+// Between two looks whether somebody listens: seldom, since a look takes the server's time.
+constexpr auto kPause = std::chrono::milliseconds(250);
+// InfiniBand Architecture Specification, Rejection Reason 8, Invalid Service ID: nobody listens.
+constexpr int kNobodyListens = 8;
 
 struct Arguments {
     std::string address;
     std::uint16_t port = 0;
     std::uint32_t count = 500;
     std::uint32_t silent = 0;
+    std::uint32_t wait_s = 0;
+};
+
+class NobodyListens : public std::runtime_error {
+    using std::runtime_error::runtime_error;
 };
 
 class Stranger {
@@ -58,6 +68,9 @@ class Stranger {
         parameters.private_data = said;
         id_.connect(parameters, server_);
         const auto refused = await(RDMA_CM_EVENT_REJECTED);
+        if (refused.status == kNobodyListens) {
+            throw NobodyListens("nobody listens there");
+        }
         const auto reason = rdma::decode_refusal(refused.private_data());
         return reason ? std::string(rdma::to_string(*reason)) : rdma::describe(refused);
     }
@@ -67,6 +80,28 @@ class Stranger {
     rdma::CmId id_;
 };
 
+// Comes once and tells so, if there is time to wait for a server; then again until one is there.
+// Returns how many were refused.
+std::uint32_t wait_for_server(const Arguments& arguments, rdma::EventChannel& channel,
+                              const rdma::Address& server) {
+    if (arguments.wait_s == 0) {
+        return 0;
+    }
+    fmt::print(stderr, "waiting\n");
+    const auto limit = rdma::Deadline::after(std::chrono::seconds(arguments.wait_s));
+    for (;;) {
+        try {
+            Stranger(channel, server).ask(channel, {});
+            return 1;
+        } catch (const NobodyListens&) {
+            if (limit.expired()) {
+                throw;
+            }
+        }
+        std::this_thread::sleep_for(kPause);
+    }
+}
+
 int run(const Arguments& arguments) {
     const auto server = rdma::Address::parse(arguments.address, arguments.port);
     if (!server) {
@@ -75,7 +110,7 @@ int run(const Arguments& arguments) {
     rdma::EventChannel channel;
     std::mt19937 random;
     std::string answer;
-    for (std::uint32_t i = 0; i < arguments.count; ++i) {
+    for (auto i = wait_for_server(arguments, channel, *server); i < arguments.count; ++i) {
         // In turn noise, the words of another run, and nothing.
         std::array<std::byte, 56> noise{};
         for (std::byte& byte : noise) {
@@ -114,6 +149,7 @@ int main(int argc, char** argv) {
     app.add_option("port", arguments.port)->required();
     app.add_option("--count", arguments.count);
     app.add_option("--silent", arguments.silent);
+    app.add_option("--wait", arguments.wait_s);
     CLI11_PARSE(app, argc, argv);
     try {
         return rdma_read::test::run(arguments);
