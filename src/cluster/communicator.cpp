@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <list>
-#include <ranges>
 #include <set>
 #include <thread>
 #include <utility>
@@ -102,8 +101,8 @@ constexpr std::size_t kFirstPiece = 2048;
 
 /// Big-endian.
 void put_number(std::span<std::byte, sizeof(std::uint64_t)> bytes, std::uint64_t number) {
-    for (std::byte& byte : std::views::reverse(bytes)) {
-        byte = static_cast<std::byte>(number & 0xffU);
+    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) {
+        *byte = static_cast<std::byte>(number & 0xffU);
         number >>= 8U;
     }
 }
