@@ -117,19 +117,22 @@ struct Command::Parts {
 Command::Command(const std::vector<std::string>& words, const CommandSettings& settings)
     : parts_(std::make_unique<Parts>()) {
     parts_->limit = parts_->started + settings.limit;
-    bp::environment environment = boost::this_process::environment();
-    // What a launcher needs on a small machine, as root or not.
-    environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
-    environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
-    environment["OMPI_MCA_rmaps_base_oversubscribe"] = "1";
+    // By env(1): looking for a variable in Boost.Process 1.74 reads beyond the ends of others.
+    std::vector<std::string> arguments{
+        // What a launcher needs on a small machine, as root or not.
+        "OMPI_ALLOW_RUN_AS_ROOT=1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+        "OMPI_MCA_rmaps_base_oversubscribe=1",
+        std::string(kMark) + "=" + parts_->mark,
+    };
     for (const auto& [name, value] : settings.environment) {
-        environment[name] = value;
+        arguments.push_back(name + "=" + value);
     }
-    environment[kMark] = parts_->mark;
     const auto program = bp::search_path(words.front());
-    parts_->child = bp::child(bp::exe = program.empty() ? words.front() : program.string(),
-                              bp::args = std::vector<std::string>(words.begin() + 1, words.end()),
-                              environment, bp::std_in<bp::null, bp::std_out> parts_->out,
+    arguments.push_back(program.empty() ? words.front() : program.string());
+    arguments.insert(arguments.end(), words.begin() + 1, words.end());
+    parts_->child = bp::child(bp::exe = bp::search_path("env").string(), bp::args = arguments,
+                              bp::std_in<bp::null, bp::std_out> parts_->out,
                               bp::std_err > parts_->err, parts_->group);
     parts_->keep_reading(parts_->out, parts_->result.out, parts_->out_chunk);
     parts_->keep_reading(parts_->err, parts_->result.err, parts_->err_chunk);
