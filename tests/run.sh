@@ -59,6 +59,8 @@ while (($# > 0)); do
     shift
 done
 
+[[ $quick == no || $sanitize == no ]] || stop 2 "options --quick and --sanitize contradict each other"
+
 passed=0
 failed=0
 troubles=()

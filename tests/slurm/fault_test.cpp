@@ -85,8 +85,8 @@ TEST_F(Fault, ADeletedDeviceIsReportedExcludedAndDrained) {
 TEST_F(Fault, TheServersDeviceIsMissing) {
     control("unplug");
     // Node 2 comes first in this job, and serves.
-    const auto outcome =
-        run_job({"--nodes=1", "--nodelist=node2", "--ntasks=2", "--ntasks-per-node=2", run_script()});
+    const auto outcome = run_job(
+        {"--nodes=1", "--nodelist=node2", "--ntasks=2", "--ntasks-per-node=2", run_script()});
     EXPECT_EQ(outcome.exit_code, "3:0") << told(outcome);
     EXPECT_THAT(outcome.out + outcome.err,
                 AllOf(HasSubstr("node2"), HasSubstr("rdma_create_event_channel")));

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <thread>
 
 namespace rdma_read::test {
@@ -129,6 +130,9 @@ Command::Command(const std::vector<std::string>& words, const CommandSettings& s
         arguments.push_back(name + "=" + value);
     }
     const auto program = bp::search_path(words.front());
+    if (program.empty() && words.front().find('/') == std::string::npos) {
+        throw std::runtime_error(words.front() + ": no such program");
+    }
     arguments.push_back(program.empty() ? words.front() : program.string());
     arguments.insert(arguments.end(), words.begin() + 1, words.end());
     parts_->child = bp::child(bp::exe = bp::search_path("env").string(), bp::args = arguments,

@@ -42,7 +42,8 @@ struct Message {
 ///
 /// Waiting: no call spins. Every wait alternates MPI_Test with sleeps, each of a sixteenth of the
 /// time waited so far but no less than 50 us and no more than 20 ms (1 ms while a long message is
-/// under way): that is the delay it may add, and a long wait costs less than a percent of a core.
+/// under way). So much delay may be added to a message, and to each of the rounds that a collective
+/// call takes among many ranks; a long wait for short messages costs less than a percent of a core.
 /// Even with a deadline in the past a call tries once.
 ///
 /// When broadcast, send or barrier return false, their request is still outstanding. The

@@ -39,10 +39,6 @@ struct Arguments {
     std::uint32_t wait_s = 0;
 };
 
-class NobodyListens : public std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 class Stranger {
   public:
     Stranger(const rdma::EventChannel& channel, const rdma::Address& server)
@@ -69,7 +65,7 @@ class Stranger {
         id_.connect(parameters, server_);
         const auto refused = await(RDMA_CM_EVENT_REJECTED);
         if (refused.status == kNobodyListens) {
-            throw NobodyListens("nobody listens there");
+            throw std::runtime_error("nobody listens there");
         }
         const auto reason = rdma::decode_refusal(refused.private_data());
         return reason ? std::string(rdma::to_string(*reason)) : rdma::describe(refused);
@@ -80,8 +76,8 @@ class Stranger {
     rdma::CmId id_;
 };
 
-// Comes once and tells so, if there is time to wait for a server; then again until one is there.
-// Returns how many were refused.
+// Says that it waits, if there is time to wait for a server, and comes again and again until one is
+// there. Returns how many were refused.
 std::uint32_t wait_for_server(const Arguments& arguments, rdma::EventChannel& channel,
                               const rdma::Address& server) {
     if (arguments.wait_s == 0) {
@@ -93,7 +89,7 @@ std::uint32_t wait_for_server(const Arguments& arguments, rdma::EventChannel& ch
         try {
             Stranger(channel, server).ask(channel, {});
             return 1;
-        } catch (const NobodyListens&) {
+        } catch (const std::exception&) {
             if (limit.expired()) {
                 throw;
             }
