@@ -101,9 +101,8 @@ constexpr std::size_t kFirstPiece = 2048;
 
 /// Big-endian.
 void put_number(std::span<std::byte, sizeof(std::uint64_t)> bytes, std::uint64_t number) {
-    for (auto byte = bytes.rbegin(); byte != bytes.rend(); ++byte) {
-        *byte = static_cast<std::byte>(number & 0xffU);
-        number >>= 8U;
+    for (std::size_t i = bytes.size(); i-- > 0; number >>= 8U) {
+        bytes[i] = static_cast<std::byte>(number & 0xffU);
     }
 }
 
