@@ -4,11 +4,13 @@
 #include "mpi_call.hpp"
 #include "rdma_read/cluster/mpi_session.hpp"
 
+#include <endian.h>
 #include <fmt/format.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <list>
 #include <set>
 #include <thread>
@@ -99,21 +101,6 @@ std::string too_long(std::uint64_t bytes) {
 /// What the first of a broadcast's two messages carries.
 constexpr std::size_t kFirstPiece = 2048;
 
-/// Big-endian.
-void put_number(std::span<std::byte, sizeof(std::uint64_t)> bytes, std::uint64_t number) {
-    for (std::size_t i = bytes.size(); i-- > 0; number >>= 8U) {
-        bytes[i] = static_cast<std::byte>(number & 0xffU);
-    }
-}
-
-std::uint64_t number_in(std::span<const std::byte, sizeof(std::uint64_t)> bytes) {
-    std::uint64_t number = 0;
-    for (const std::byte byte : bytes) {
-        number = number << 8U | std::to_integer<std::uint64_t>(byte);
-    }
-    return number;
-}
-
 int to_count(std::size_t bytes) {
     return static_cast<int>(bytes);  // kLargestMessage fits
 }
@@ -164,7 +151,8 @@ bool Communicator::broadcast(std::vector<std::byte>& bytes, int root, Wait wait)
         if (bytes.size() > kLargestMessage) {
             throw Error("broadcast: " + too_long(bytes.size()));
         }
-        put_number(number, bytes.size());
+        const std::uint64_t length = htobe64(bytes.size());
+        std::memcpy(number.data(), &length, sizeof length);
         const auto fits = std::span(bytes).first(std::min(bytes.size(), beginning.size()));
         std::ranges::copy(fits, beginning.begin());
         const auto others = std::span(bytes).subspan(fits.size());
@@ -176,7 +164,9 @@ bool Communicator::broadcast(std::vector<std::byte>& bytes, int root, Wait wait)
     if (!complete("MPI_Ibcast", request, kFirstPiece, wait, buffer, session_)) {
         return false;
     }
-    const std::uint64_t length = number_in(number);
+    std::uint64_t length = 0;
+    std::memcpy(&length, number.data(), sizeof length);
+    length = be64toh(length);
     if (length > kLargestMessage) {
         session_.abandon();  // the others may wait for this rank's part in the second broadcast
         throw Error(fmt::format("broadcast from rank {}: {}", root, too_long(length)));

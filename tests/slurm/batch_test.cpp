@@ -15,10 +15,6 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string script() {
-    return job_script("rdma_read_mpi.sbatch");
-}
-
 // The options of a short run.
 Words short_run() {
     return {"--size", "4K,64K", "--iterations", "100"};
@@ -60,7 +56,7 @@ TEST_F(Batch, MpirunAloneReadsBetweenTheNodes) {
 }
 
 TEST_F(Batch, TheScriptCompletesAndReportsBothHosts) {
-    const auto outcome = submit_and_wait(Words{script()} + short_run());
+    const auto outcome = submit_and_wait(Words{run_script()} + short_run());
     EXPECT_EQ(outcome.sbatch_status, 0);
     expect_success(outcome, 2);
     // The server says on stderr where it listens; the table has the readers.
@@ -72,14 +68,14 @@ TEST_F(Batch, TheScriptCompletesAndReportsBothHosts) {
 }
 
 TEST_F(Batch, TheScriptTakesTwoRanksANode) {
-    const auto outcome = run_job(Words{"--ntasks-per-node=2", script()} + short_run());
+    const auto outcome = run_job(Words{"--ntasks-per-node=2", run_script()} + short_run());
     expect_success(outcome, 4);
     EXPECT_THAT(outcome.out, AllOf(HasSubstr("node1"), HasSubstr("node2")));
 }
 
 TEST_F(Batch, TheScriptTakesMoreTasksThanCores) {
     const auto outcome = run_job(
-        Words{"--ntasks=6", "--overcommit", script(), "--size", "4K", "--iterations", "50"});
+        Words{"--ntasks=6", "--overcommit", run_script(), "--size", "4K", "--iterations", "50"});
     expect_success(outcome, 6);
 }
 
@@ -89,7 +85,7 @@ TEST_F(Batch, TheScriptUsesMpirunWhereSrunHasNoPmix) {
           "if [[ $* == --mpi=list ]]; then echo 'MPI plugin types are... none pmi2' >&2; exit; fi\n"
           "if [[ $* == *--mpi=pmix* ]]; then echo 'no pmix here' >&2; exit 1; fi\n"
           "exec /usr/bin/srun \"$@\"\n");
-    const auto outcome = run_job(Words{script()} + short_run(), {{"PATH", path_with_folder()}});
+    const auto outcome = run_job(Words{run_script()} + short_run(), {{"PATH", path_with_folder()}});
     expect_success(outcome, 2);
     EXPECT_EQ(report_of(outcome).at("slurm").at("job_id"), outcome.id);
 }
@@ -134,7 +130,7 @@ TEST_F(Batch, SrunWithoutAPmiEndsWithThreeAndTheOptionToGive) {
 }
 
 TEST_F(Batch, WrongOptionsFailTheJobWithTwo) {
-    const auto outcome = run_job({script(), "--size", "4X"});
+    const auto outcome = run_job({run_script(), "--size", "4X"});
     EXPECT_EQ(outcome.state, "FAILED");
     EXPECT_EQ(outcome.exit_code, "2:0") << told(outcome);
 }

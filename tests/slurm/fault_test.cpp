@@ -14,10 +14,6 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string run_script() {
-    return job_script("rdma_read_mpi.sbatch");
-}
-
 // More packets than the latency phase takes: at most 1000 reads of 64 KiB.
 constexpr std::uint64_t kWellUnderWay = 40'000;
 

@@ -64,6 +64,10 @@ std::string job_script(const std::string& name) {
     return std::string(RDMA_READ_JOB_SCRIPTS) + "/" + name;
 }
 
+std::string run_script() {
+    return job_script("rdma_read_mpi.sbatch");
+}
+
 bool holds_within(std::chrono::seconds limit, const std::function<bool()>& check) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!check()) {

@@ -22,6 +22,8 @@ using Words = std::vector<std::string>;
 [[nodiscard]] std::string tool();
 [[nodiscard]] std::string pair_tool();
 [[nodiscard]] std::string job_script(const std::string& name);
+/// The batch script of a run.
+[[nodiscard]] std::string run_script();
 
 /// A job that was submitted with `sbatch --wait`, which still runs until end_of() was called.
 struct Job {
