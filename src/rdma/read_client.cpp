@@ -18,10 +18,6 @@ namespace rdma_read::rdma {
 
 namespace {
 
-// A queue pair's work requests before its reads are told apart by the lowest bit of their id; the
-// rest is its index.
-constexpr std::uint64_t kReceiveBit = 0;
-constexpr std::uint64_t kSendBit = 1;
 // More than any message of this protocol, so that a longer one arrives and is refused here rather
 // than failing the queue pair with a length error.
 constexpr std::size_t kReceiveBytes = 128;

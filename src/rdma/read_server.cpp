@@ -27,10 +27,6 @@ constexpr std::size_t kSendOffset = 32;
 // A receive longer than any message of this protocol: a longer one arrives and is refused here.
 static_assert(kReadyBytes < kSendOffset && kRemoteBufferBytes <= kSlotBytes - kSendOffset);
 
-// A connection's work requests are told apart by the lowest bit of their id.
-constexpr std::uint64_t kReceiveBit = 0;
-constexpr std::uint64_t kSendBit = 1;
-
 CmId bound_id(const EventChannel& channel, const Address& address) {
     CmId id(channel);
     id.bind(address);

@@ -9,6 +9,10 @@ namespace rdma_read::rdma {
 
 namespace {
 
+// Reads that arrive unsaid wait for the next that says so, and the checker finds what is not more
+// than this together still in the processor's cache.
+constexpr std::uint64_t kSilentBytes = std::uint64_t{32} * 1024;
+
 std::string hint_for(ibv_wc_status status) {
     switch (status) {
         case IBV_WC_REM_ACCESS_ERR:
@@ -28,6 +32,10 @@ std::string hint_for(ibv_wc_status status) {
         default:
             return "look at dmesg on both hosts";
     }
+}
+
+bool is_signaled(const ibv_send_wr& request) noexcept {
+    return (request.send_flags & IBV_SEND_SIGNALED) != 0;
 }
 
 }  // namespace
@@ -87,6 +95,14 @@ class SteadyWindow {
 
 }  // namespace
 
+void ReadStream::Lane::signal_last() noexcept {
+    if (silent > 0) {
+        requests[place(in_flight + listed - 1)].send_flags = IBV_SEND_SIGNALED;
+        silent = 0;
+        silent_bytes = 0;
+    }
+}
+
 // What is the same in every request of a list is written once.
 ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
     : qp(client.queue_pair(queue_pair)),
@@ -97,7 +113,6 @@ ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
         request.sg_list = &elements[i];
         request.num_sge = 1;
         request.opcode = IBV_WR_RDMA_READ;
-        request.send_flags = IBV_SEND_SIGNALED;
         request.wr.rdma.rkey = client.remote().rkey;
     }
 }
@@ -134,6 +149,15 @@ ReadFailure ReadStream::completion_failure(const ibv_wc& completion) const {
                         client_.path().remote_address, ibv_wc_status_str(completion.status),
                         static_cast<int>(completion.status), completion.vendor_err),
             hint_for(completion.status)};
+}
+
+ReadFailure ReadStream::order_failure() const {
+    return {Failure::read,
+            fmt::format("reads from {}: a work completion came for another read than the next in "
+                        "order",
+                        client_.path().remote_address),
+            "a queue pair completes its reads in order: that is a bug in this program or its "
+            "driver"};
 }
 
 std::optional<ReadFailure> ReadStream::await_completions(std::span<ibv_wc>& done,
@@ -186,19 +210,26 @@ void ReadStream::list_requests_of(std::uint32_t index) noexcept {
     do {
         const std::uint64_t length =
             std::min<std::uint64_t>(destination.size() - slot.posted_bytes, client_.max_message());
-        ibv_sge& element = lane.elements[lane.listed];
+        const std::size_t place = lane.place(lane.in_flight + lane.listed);
+        ibv_sge& element = lane.elements[place];
         element.addr = reinterpret_cast<std::uintptr_t>(destination.data()) + slot.posted_bytes;
         element.length = static_cast<std::uint32_t>(length);
         element.lkey = client_.destination().lkey();
-        ibv_send_wr& request = lane.requests[lane.listed];
+        ibv_send_wr& request = lane.requests[place];
         request.wr_id = index;
         request.next = nullptr;
         request.wr.rdma.remote_addr =
             client_.remote().address + slot.request.remote_offset + slot.posted_bytes;
         if (lane.listed > 0) {
-            lane.requests[lane.listed - 1].next = &request;
+            lane.requests[lane.place(lane.in_flight + lane.listed - 1)].next = &request;
         }
         ++lane.listed;
+        ++lane.silent;
+        lane.silent_bytes += length;
+        request.send_flags = 0;
+        if (lane.silent >= signal_every_ || lane.silent_bytes >= kSilentBytes) {
+            lane.signal_last();
+        }
         ++slot.requests_in_flight;
         slot.posted_bytes += length;
     } while (slot.posted_bytes < destination.size() && lane.has_room());
@@ -235,11 +266,13 @@ std::optional<ReadFailure> ReadStream::post_lists() {
         if (lane.listed == 0) {
             continue;
         }
+        lane.signal_last();
+        ibv_send_wr& first = lane.requests[lane.place(lane.in_flight)];
         // Counted also when the post fails: those before the one that failed are in flight.
         lane.in_flight += lane.listed;
         in_flight_ += lane.listed;
         lane.listed = 0;
-        if (const int result = lane.qp.post_list(lane.requests.data()); result != 0) {
+        if (const int result = lane.qp.post_list(&first); result != 0) {
             return ReadFailure{
                 Failure::read, fmt::format("ibv_post_send: {}", errno_text(result)),
                 "the connection may have ended; look at the server's output and dmesg"};
@@ -257,18 +290,40 @@ std::optional<ReadFailure> ReadStream::refill(Run& run) {
 
 std::optional<ReadFailure> ReadStream::take(Run& run, std::span<const ibv_wc> completions) {
     for (const ibv_wc& completion : completions) {
-        if (completion.status != IBV_WC_SUCCESS) {
-            return completion_failure(completion);
+        if (auto failure = take(run, completion)) {
+            return failure;
         }
-        take(run, static_cast<std::uint32_t>(completion.wr_id));
     }
     return std::nullopt;
 }
 
-void ReadStream::take(Run& run, std::uint32_t index) {
-    Slot& slot = slots_[index];
+std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) {
+    if (completion.status != IBV_WC_SUCCESS) {
+        return completion_failure(completion);
+    }
+    if (completion.wr_id >= slots_.size()) {
+        return order_failure();
+    }
+    Lane& lane = lanes_[slots_[completion.wr_id].lane];
+    std::uint32_t silent = 0;
+    while (silent < lane.in_flight && !is_signaled(lane.requests[lane.place(silent)])) {
+        ++silent;
+    }
+    if (silent == lane.in_flight || lane.requests[lane.place(silent)].wr_id != completion.wr_id) {
+        return order_failure();
+    }
+    for (std::uint32_t done = 0; done <= silent; ++done) {
+        take_oldest(run, lane);
+    }
+    return std::nullopt;
+}
+
+void ReadStream::take_oldest(Run& run, Lane& lane) {
+    const auto index = static_cast<std::uint32_t>(lane.requests[lane.oldest].wr_id);
+    lane.oldest = lane.place(1);
+    --lane.in_flight;
     --in_flight_;
-    --lanes_[slot.lane].in_flight;
+    Slot& slot = slots_[index];
     --slot.requests_in_flight;
     if (slot.requests_in_flight == 0 && slot.posted_bytes == slot.request.destination.size()) {
         ++run.completed;
@@ -298,6 +353,8 @@ std::optional<ReadFailure> ReadStream::begin(std::uint32_t slot_count) {
     }
     for (Lane& lane : lanes_) {
         lane.listed = 0;
+        lane.silent = 0;
+        lane.silent_bytes = 0;
         lane.unfinished.reset();
     }
     return std::nullopt;
@@ -314,6 +371,9 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     if (summary.failure) {
         return summary;
     }
+    // While the one half is reported and posted again, the other is under way.
+    signal_every_ =
+        std::max<std::uint32_t>(limit / static_cast<std::uint32_t>(2 * lanes_.size()), 1);
 
     Run run{sink, plan, summary, limit};
     const auto started = Deadline::Clock::now();
@@ -368,6 +428,7 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
     if (auto failure = begin(1)) {
         return fail(std::move(failure));
     }
+    signal_every_ = 1;
     if (deadline.expired()) {
         return fail(timeout_failure());
     }

@@ -11,6 +11,11 @@
 
 namespace rdma_read::rdma {
 
+/// The lowest bit of a message's wr_id says in its completion what it was; the rest is the
+/// caller's.
+inline constexpr std::uint64_t kReceiveBit = 0;
+inline constexpr std::uint64_t kSendBit = 1;
+
 /// Owns the queue pair of an id. Everything it was made from must outlive it. The connection
 /// manager moves it through its states (rdma_create_qp(3)). Only one thread may use it at a time.
 class QueuePair {
@@ -26,7 +31,7 @@ class QueuePair {
 
     /// Posts one receive into `memory`, which must lie in `region`. Throws Error.
     void post_receive(const MemoryRegion& region, std::span<std::byte> memory, std::uint64_t wr_id);
-    /// Posts one signalled send of `memory`, which must lie in `region`. Throws Error.
+    /// Posts one signaled send of `memory`, which must lie in `region`. Throws Error.
     void post_send(const MemoryRegion& region, std::span<const std::byte> memory,
                    std::uint64_t wr_id);
     /// Posts a linked list of work requests with one doorbell. Returns 0 or the errno of

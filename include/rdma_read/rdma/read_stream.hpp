@@ -70,7 +70,10 @@ struct StreamPlan {
 
 /// Streams reads over all queue pairs of one connected client; what is begun together is posted as
 /// one list on each. Reads longer than the device's longest message are made of several work
-/// requests on one queue pair. Allocates in the constructor only. One thread at a time.
+/// requests on one queue pair. Of short reads not every one reports its completion (is signaled):
+/// a queue pair completes its requests in the order in which they were posted (InfiniBand
+/// Architecture Specification, volume 1, 10.8), so one speaks for those before it. A completion out
+/// of that order is a failure. Allocates in the constructor only. One thread at a time.
 class ReadStream {
   public:
     explicit ReadStream(ReadClient& client);
@@ -98,12 +101,23 @@ class ReadStream {
         [[nodiscard]] bool has_room() const noexcept {
             return in_flight + listed < requests.size();
         }
+        // Where in the rings the request is that is the nth after the oldest in flight.
+        [[nodiscard]] std::size_t place(std::uint32_t nth) const noexcept {
+            const std::size_t sum = oldest + nth;
+            return sum < requests.size() ? sum : sum - requests.size();
+        }
+        void signal_last() noexcept;
 
         QueuePair& qp;
+        // Rings: those in flight, oldest first, and then those listed.
         std::vector<ibv_send_wr> requests;
         std::vector<ibv_sge> elements;
-        std::uint32_t listed = 0;
+        std::size_t oldest = 0;
         std::uint32_t in_flight = 0;
+        std::uint32_t listed = 0;
+        // At the list's end those that no signaled request follows.
+        std::uint32_t silent = 0;
+        std::uint64_t silent_bytes = 0;
         // The slot whose read does not fit the list as a whole.
         std::optional<std::uint32_t> unfinished;
     };
@@ -114,6 +128,7 @@ class ReadStream {
     [[nodiscard]] bool is_exposed(const ReadRequest& request) const noexcept;
     [[nodiscard]] ReadFailure range_failure(const ReadRequest& request) const;
     [[nodiscard]] ReadFailure completion_failure(const ibv_wc& completion) const;
+    [[nodiscard]] ReadFailure order_failure() const;
     [[nodiscard]] ReadFailure timeout_failure() const;
     [[nodiscard]] ReadFailure stopped_failure() const;
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
@@ -125,7 +140,8 @@ class ReadStream {
     [[nodiscard]] std::optional<ReadFailure> refill(Run& run);
     // Up to the first completion that failed.
     [[nodiscard]] std::optional<ReadFailure> take(Run& run, std::span<const ibv_wc> completions);
-    void take(Run& run, std::uint32_t index);
+    [[nodiscard]] std::optional<ReadFailure> take(Run& run, const ibv_wc& completion);
+    void take_oldest(Run& run, Lane& lane);
     void hand_over(Run& run);
 
     ReadClient& client_;
@@ -134,7 +150,8 @@ class ReadStream {
     std::vector<std::uint32_t> free_slots_;
     std::vector<std::uint32_t> finished_slots_;  // complete, and not handed to the sink yet
     std::vector<ibv_wc> completions_;
-    std::uint32_t in_flight_ = 0;  // work requests on all lanes
+    std::uint32_t in_flight_ = 0;     // work requests on all lanes
+    std::uint32_t signal_every_ = 1;  // at least each how many-th request of a lane is signaled
 };
 
 }  // namespace rdma_read::rdma

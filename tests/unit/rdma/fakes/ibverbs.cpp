@@ -52,11 +52,6 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, std::size_t length, unsigned 
 
 namespace rdma_read::rdma::fakes {
 
-int poll_cq(ibv_cq* raw, int entries, ibv_wc* into);
-int req_notify_cq(ibv_cq* raw, int solicited_only);
-int post_send(ibv_qp* raw, ibv_send_wr* first, ibv_send_wr** bad);
-int post_recv(ibv_qp* raw, ibv_recv_wr* first, ibv_recv_wr** bad);
-
 int poll_cq(ibv_cq* raw, int entries, ibv_wc* into) {
     World& world = World::current();
     const std::scoped_lock lock(world.mutex());
@@ -74,8 +69,9 @@ int poll_cq(ibv_cq* raw, int entries, ibv_wc* into) {
         for (Qp* const qp : world.all<Qp>()) {
             // A receive's completion frees no place in the send queue.
             if (qp->raw.qp_num == into[count].qp_num && into[count].opcode != IBV_WC_RECV
-                && qp->sends_outstanding > 0) {
-                --qp->sends_outstanding;
+                && !qp->reported.empty()) {
+                qp->sends_outstanding -= qp->reported.front();
+                qp->reported.pop_front();
                 break;
             }
         }

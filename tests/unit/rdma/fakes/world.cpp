@@ -9,14 +9,9 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace rdma_read::rdma::fakes {
-
-// The functions that a device brings along; they are reached through its context only.
-int poll_cq(ibv_cq* cq, int entries, ibv_wc* into);
-int req_notify_cq(ibv_cq* cq, int solicited_only);
-int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad);
-int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad);
 
 namespace {
 
@@ -245,13 +240,18 @@ void World::complete_read(Qp& qp, std::size_t index, ibv_wc_status status) {
     completion.opcode = IBV_WC_RDMA_READ;
     completion.qp_num = qp.raw.qp_num;
     completion.vendor_err = status == IBV_WC_SUCCESS ? 0 : 0x7b;
+    ++qp.silent;
     if (status == IBV_WC_SUCCESS) {
         completion.byte_len = read.length;
         if (reads_carry_data_) {
             std::memcpy(reinterpret_cast<void*>(read.local),
                         reinterpret_cast<const void*>(read.remote), read.length);
         }
+        if (!read.signaled) {
+            return;
+        }
     }
+    qp.reported.push_back(std::exchange(qp.silent, 0));
     complete(*qp.cq, completion);
 }
 
@@ -392,12 +392,16 @@ void World::posted(Qp& qp, ibv_send_wr* first) {
         if (++qp.sends_outstanding > qp.cap.max_send_wr) {
             violate("the send queue of " + qp.name + " overran");
         }
-        if ((request->send_flags & IBV_SEND_SIGNALED) == 0 || request->num_sge != 1) {
-            violate("an unsignalled request, or one without memory");
+        if (request->num_sge != 1) {
+            violate("a request without memory");
             continue;
         }
+        const bool signaled = (request->send_flags & IBV_SEND_SIGNALED) != 0;
         const ibv_sge& element = *request->sg_list;
         if (request->opcode == IBV_WR_SEND) {
+            if (!signaled) {
+                violate("a SEND that nobody hears of again");
+            }
             check_memory(element, qp, 0);
             const auto* const from = reinterpret_cast<const std::byte*>(element.addr);
             qp.sent.emplace_back(from, from + element.length);
@@ -410,12 +414,13 @@ void World::posted(Qp& qp, ibv_send_wr* first) {
         } else if (request->opcode == IBV_WR_RDMA_READ) {
             check_memory(element, qp, IBV_ACCESS_LOCAL_WRITE);
             reads.push_back({request->wr_id, request->wr.rdma.remote_addr, request->wr.rdma.rkey,
-                             element.addr, element.length});
+                             element.addr, element.length, signaled});
         } else {
             violate("an operation that is neither SEND nor RDMA READ");
         }
     }
     for (const ibv_wc& completion : done) {
+        qp.reported.push_back(1);
         complete(*qp.cq, completion);
     }
     if (sent && !reply_.empty()) {

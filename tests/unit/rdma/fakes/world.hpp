@@ -114,6 +114,7 @@ struct Read {
     std::uint32_t rkey = 0;
     std::uint64_t local = 0;
     std::uint32_t length = 0;
+    bool signaled = true;
 };
 
 struct Qp : Object {
@@ -125,6 +126,8 @@ struct Qp : Object {
     std::vector<ibv_sge> receive_elements;
     std::deque<std::pair<std::uint64_t, std::uint64_t>> receive_memory;  ///< address, length
     std::uint32_t sends_outstanding = 0;
+    std::uint32_t silent = 0;              ///< completed, and not reported yet
+    std::deque<std::uint32_t> reported;    ///< how many each completion that waits speaks for
     std::vector<Bytes> sent;               ///< payload of each SEND
     std::vector<std::vector<Read>> posts;  ///< the reads of each ibv_post_send call
     std::deque<Read> in_flight;            ///< reads posted and not completed
@@ -281,6 +284,12 @@ class World {
     bool reads_carry_data_ = true;
     std::function<void(Qp&)> after_posting_;
 };
+
+/// The functions that a device brings along; they are reached through its context only.
+int poll_cq(ibv_cq* cq, int entries, ibv_wc* into);
+int req_notify_cq(ibv_cq* cq, int solicited_only);
+int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad);
+int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad);
 
 /// Sets the readiness of an eventfd to what it stands for.
 void set_ready(int fd, bool ready);
