@@ -192,6 +192,7 @@ sanitized_tests() {
             ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L "$labels"
     else
         trouble "the build in build/$tree failed"
+        return 1
     fi
 }
 
@@ -219,8 +220,10 @@ if [[ $quick == no ]]; then
         kinds='unit;fuzz;mpi;device'
         export ASAN_OPTIONS=fast_unwind_on_malloc=0
     fi
-    sanitized_tests asan '^(unit|fuzz|mpi)$' -C "$here/fuzz/options.cmake" "-DRDMA_READ_TEST_KINDS=$kinds"
-    if [[ $sanitize == yes ]]; then device_tests asan '^device$'; fi
+    if sanitized_tests asan '^(unit|fuzz|mpi)$' -C "$here/fuzz/options.cmake" "-DRDMA_READ_TEST_KINDS=$kinds" &&
+        [[ $sanitize == yes ]]; then
+        device_tests asan '^device$'
+    fi
     unset ASAN_OPTIONS
     # Where threads are.
     sanitized_tests tsan '^unit$' -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" -DRDMA_READ_SANITIZE=thread \

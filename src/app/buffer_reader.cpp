@@ -93,7 +93,8 @@ class CheckedReads : public rdma::ReadSink {
     }
 
   private:
-    static constexpr std::uint64_t kSampleEvery = 16;
+    // A prime: reads finish in groups, and not always the first of one is to be looked at.
+    static constexpr std::uint64_t kSampleEvery = 17;
 
     verify::Checker& checker_;
     ReadCheck check_;

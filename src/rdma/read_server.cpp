@@ -21,6 +21,10 @@ namespace rdma_read::rdma {
 
 namespace {
 
+// A stranger who comes again and again must not fill the log.
+constexpr std::uint64_t kRefusalsTold = 10;
+constexpr std::uint64_t kRefusalsPerSum = 1000;
+
 // One slot of message memory holds what a connection receives and what it sends.
 constexpr std::size_t kSlotBytes = 64;
 constexpr std::size_t kSendOffset = 32;
@@ -260,6 +264,9 @@ ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
     }
     summary_.seconds = std::chrono::duration<double>(Deadline::Clock::now() - started).count();
     summary_.cpu_seconds = thread_cpu_seconds() - cpu_at_start;
+    if (strangers_ > kRefusalsTold) {
+        notice(fmt::format("refused {} connections in all", strangers_));
+    }
     return summary_;
 }
 
@@ -385,8 +392,20 @@ void ReadServer::refuse(CmIdHandle incoming, Refusal refusal) {
     const auto peer = id.peer_address();
     id.reject(encode(refusal));
     ++summary_.refused;
-    notice(fmt::format("refused a connection from {}: {}",
-                       peer ? peer->to_string() : std::string("?"), to_string(refusal)));
+    ++strangers_;
+    const bool in_detail = strangers_ <= kRefusalsTold;
+    const bool sum = strangers_ % kRefusalsPerSum == 0;
+    if (!in_detail && !sum) {
+        return;
+    }
+    std::string text = fmt::format("refused a connection from {}: {}",
+                                   peer ? peer->to_string() : std::string("?"), to_string(refusal));
+    if (sum) {
+        text += fmt::format("; {} by now", strangers_);
+    } else if (strangers_ == kRefusalsTold) {
+        text += fmt::format("; of those to come one in {} is told", kRefusalsPerSum);
+    }
+    notice(text);
 }
 
 void ReadServer::completed(const ibv_wc& completion) {

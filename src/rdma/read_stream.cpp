@@ -289,33 +289,47 @@ std::optional<ReadFailure> ReadStream::refill(Run& run) {
 }
 
 std::optional<ReadFailure> ReadStream::take(Run& run, std::span<const ibv_wc> completions) {
+    const std::uint32_t in_flight = in_flight_;
     for (const ibv_wc& completion : completions) {
         if (auto failure = take(run, completion)) {
             return failure;
         }
     }
+    // A read that has arrived unsaid holds up the next one, so where reads arrive one by one each
+    // is reported. Where many are found at a time the processor is what they wait for, and two
+    // reports for so many are enough.
+    const auto found = static_cast<std::size_t>(in_flight - in_flight_);
+    signal_every_ =
+        static_cast<std::uint32_t>(std::max<std::size_t>(found / (2 * lanes_.size()), 1));
     return std::nullopt;
 }
 
 std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) {
-    if (completion.status != IBV_WC_SUCCESS) {
-        return completion_failure(completion);
-    }
+    const bool failed = completion.status != IBV_WC_SUCCESS;
     if (completion.wr_id >= slots_.size()) {
-        return order_failure();
+        return failed ? completion_failure(completion) : order_failure();
     }
     Lane& lane = lanes_[slots_[completion.wr_id].lane];
-    std::uint32_t silent = 0;
-    while (silent < lane.in_flight && !is_signaled(lane.requests[lane.place(silent)])) {
-        ++silent;
+    // A failure is reported by any request, but those before it have arrived all the same.
+    const auto ends_here = [&](const ibv_send_wr& request) {
+        return is_signaled(request) || (failed && request.wr_id == completion.wr_id);
+    };
+    std::uint32_t before = 0;
+    while (before < lane.in_flight && !ends_here(lane.requests[lane.place(before)])) {
+        ++before;
     }
-    if (silent == lane.in_flight || lane.requests[lane.place(silent)].wr_id != completion.wr_id) {
-        return order_failure();
+    const bool in_order =
+        before < lane.in_flight && lane.requests[lane.place(before)].wr_id == completion.wr_id;
+    if (in_order) {
+        const std::uint32_t arrived = failed ? before : before + 1;
+        for (std::uint32_t done = 0; done < arrived; ++done) {
+            take_oldest(run, lane);
+        }
     }
-    for (std::uint32_t done = 0; done <= silent; ++done) {
-        take_oldest(run, lane);
+    if (failed) {
+        return completion_failure(completion);
     }
-    return std::nullopt;
+    return in_order ? std::nullopt : std::optional(order_failure());
 }
 
 void ReadStream::take_oldest(Run& run, Lane& lane) {
@@ -346,6 +360,7 @@ std::optional<ReadFailure> ReadStream::begin(std::uint32_t slot_count) {
         return ReadFailure{Failure::read, "reads of an earlier, failed run are still in flight",
                            "connect again"};
     }
+    signal_every_ = 1;
     free_slots_.clear();
     finished_slots_.clear();
     for (std::uint32_t slot = slot_count; slot > 0; --slot) {
@@ -371,10 +386,6 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     if (summary.failure) {
         return summary;
     }
-    // While the one half is reported and posted again, the other is under way.
-    signal_every_ =
-        std::max<std::uint32_t>(limit / static_cast<std::uint32_t>(2 * lanes_.size()), 1);
-
     Run run{sink, plan, summary, limit};
     const auto started = Deadline::Clock::now();
     SteadyWindow window(started, plan.until);
@@ -428,7 +439,6 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
     if (auto failure = begin(1)) {
         return fail(std::move(failure));
     }
-    signal_every_ = 1;
     if (deadline.expired()) {
         return fail(timeout_failure());
     }

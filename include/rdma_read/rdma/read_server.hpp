@@ -92,8 +92,9 @@ class ReadServer {
     /// Ends serve() soon; may come before it. Async-signal-safe.
     void stop() noexcept;
 
-    /// What a single connection's failure or an unwanted peer looks like, for a log; called on the
-    /// serving thread. Set before serve().
+    /// What a single connection's failure or an unwanted peer looks like, for a log; of many
+    /// refused requests only the first few, and their number. Called on the serving thread. Set
+    /// before serve().
     void on_notice(std::function<void(const std::string&)> notice) { notice_ = std::move(notice); }
 
   private:
@@ -143,6 +144,7 @@ class ReadServer {
     bool started_ = false;                 // somebody was granted it
     std::optional<Deadline> start_limit_;  // of the wait for more to start with
     std::uint64_t next_serial_ = 1;
+    std::uint64_t strangers_ = 0;  // whom refuse() turned away
     ServeSummary summary_;
     std::function<void(const std::string&)> notice_;
 };

@@ -59,8 +59,9 @@ struct StreamPlan {
     /// Places for reads, at least 1. More than may be in flight are used up to twice that number:
     /// then, whenever reads finish, the next ones are posted before these are checked.
     std::uint32_t slots = 1;
-    /// Reads in flight over all queue pairs; 0: as many as slots. They are spread evenly; what does
-    /// not fit the client's send queues is left out.
+    /// Reads in flight over all queue pairs, those counted that have arrived and are not reported
+    /// yet; 0: as many as slots. They are spread evenly; what does not fit the client's send queues
+    /// is left out.
     std::uint32_t in_flight = 0;
     std::uint64_t reads = 0;  ///< how many in all; 0: as many as `until` allows
     /// No read but the first is begun after this, as far as the clock told before the list that it
@@ -70,10 +71,11 @@ struct StreamPlan {
 
 /// Streams reads over all queue pairs of one connected client; what is begun together is posted as
 /// one list on each. Reads longer than the device's longest message are made of several work
-/// requests on one queue pair. Of short reads not every one reports its completion (is signaled):
-/// a queue pair completes its requests in the order in which they were posted (InfiniBand
-/// Architecture Specification, volume 1, 10.8), so one speaks for those before it. A completion out
-/// of that order is a failure. Allocates in the constructor only. One thread at a time.
+/// requests on one queue pair. Where short reads arrive faster than they are posted, not every
+/// one reports its completion (is signaled): a queue pair completes its requests in the order in
+/// which they were posted (InfiniBand Architecture Specification, volume 1, 10.8), so one speaks
+/// for those before it. A completion out of that order is a failure. Allocates in the constructor
+/// only. One thread at a time.
 class ReadStream {
   public:
     explicit ReadStream(ReadClient& client);
@@ -151,7 +153,7 @@ class ReadStream {
     std::vector<std::uint32_t> finished_slots_;  // complete, and not handed to the sink yet
     std::vector<ibv_wc> completions_;
     std::uint32_t in_flight_ = 0;     // work requests on all lanes
-    std::uint32_t signal_every_ = 1;  // at least each how many-th request of a lane is signaled
+    std::uint32_t signal_every_ = 1;  // of how many requests of a lane one at least is signaled
 };
 
 }  // namespace rdma_read::rdma

@@ -24,6 +24,7 @@ using fakes::error_of;
 using fakes::far;
 using fakes::hello_of;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -568,17 +569,40 @@ TEST_F(ReadServerTest, RefusesWhatIsNoHelloOfThisProtocol) {
     EXPECT_EQ(summary_.connections, 0U);
 }
 
-TEST_F(ReadServerTest, RefusesAnotherVersionAnotherRunAndARankOutOfRange) {
+TEST_F(ReadServerTest, RefusesARunThatDiffersInOneBit) {
+    start();
+    RunId run = fakes::kRun;
+    for (std::uint8_t& byte : run) {
+        byte ^= 0x80U;
+        EXPECT_EQ(request(hello_of(1, run)).rejected_with, bytes_of(encode(Refusal::other_run)));
+        byte ^= 0x80U;
+    }
+    EXPECT_EQ(summary_.refused, run.size());
+}
+
+TEST_F(ReadServerTest, TellsTheFirstRefusalsOneByOneAndThenTheirNumber) {
+    start();
+    for (int i = 0; i < 2000; ++i) {
+        (void)world.connect_request(listener(), device, {});
+    }
+    summary_ = server_->step();
+    EXPECT_EQ(summary_.refused, 2000U);
+    const auto& told = server_->notices;
+    ASSERT_EQ(told.size(), 13U);
+    for (std::size_t i = 0; i < 12; ++i) {
+        EXPECT_THAT(told[i], HasSubstr(std::string(to_string(Refusal::not_this_protocol))));
+    }
+    EXPECT_THAT(told[9], EndsWith("; of those to come one in 1000 is told"));
+    EXPECT_THAT(told[10], EndsWith("; 1000 by now"));
+    EXPECT_THAT(told[11], EndsWith("; 2000 by now"));
+    EXPECT_EQ(told[12], "refused 2000 connections in all");
+}
+
+TEST_F(ReadServerTest, RefusesAnotherVersionAndARankOutOfRange) {
     start();
     auto version = hello_of(1);
     version[5] = std::byte{3};
     expect_refused(version, Refusal::other_version);
-    RunId run = fakes::kRun;
-    for (std::uint8_t& byte : run) {
-        byte ^= 0x80U;
-        expect_refused(hello_of(1, run), Refusal::other_run);
-        byte ^= 0x80U;
-    }
     expect_refused(hello_of(8), Refusal::rank_out_of_range);
     expect_refused(hello_of(0xffffffff), Refusal::rank_out_of_range);
     (void)reader(7);

@@ -264,66 +264,148 @@ TEST_F(ReadStreamTest, AReadOfMoreThanFourGiBIsWholeAndInPartsOfOneGiB) {
 
 // ---- which reads report ----
 
-// Which reads of the first list report their completion.
+using Signaled = std::vector<bool>;
+
+// Which reads of each list report their completion.
 class SignalingTest : public ReadStreamTest {
   protected:
-    [[nodiscard]] std::vector<bool> signaled_of(std::size_t bytes, std::uint32_t in_flight,
-                                                std::uint64_t reads) {
-        world.complete_reads_at_once(true);
-        ReadStream stream(connect(16));
+    void SetUp() override {
+        ReadStreamTest::SetUp();
+        (void)connect(16);
+    }
+    [[nodiscard]] std::vector<Signaled> signaled_of(std::size_t bytes, std::uint32_t in_flight,
+                                                    std::uint64_t reads) {
+        ReadStream stream(*client_);
         RecordingSink sink([this, bytes](std::uint32_t /*slot*/) {
             return ReadRequest{0, std::span(destination).first(bytes)};
         });
         EXPECT_EQ(stream.run(sink, plan_of(in_flight, reads), far()).reads, reads);
-        std::vector<bool> signaled;
-        std::ranges::transform(qp().posts.front(), std::back_inserter(signaled),
-                               &fakes::Read::signaled);
-        return signaled;
+        std::vector<Signaled> lists;
+        for (const auto& post : qp().posts) {
+            std::ranges::transform(post, std::back_inserter(lists.emplace_back()),
+                                   &fakes::Read::signaled);
+        }
+        return lists;
     }
 };
 
-using Signaled = std::vector<bool>;
-
-TEST_F(SignalingTest, OfShortReadsTheLastOfEachHalfOfTheDepthReports) {
-    EXPECT_EQ(signaled_of(8, 8, 100),
-              (Signaled{false, false, false, true, false, false, false, true}));
-    EXPECT_EQ(signaled_of(8, 5, 100), (Signaled{false, true, false, true, true}));
+TEST_F(SignalingTest, OfShortReadsThatAreFoundTogetherTwoOfSoManyReport) {
+    world.complete_reads_at_once(true);
+    EXPECT_EQ(signaled_of(8, 8, 23),
+              (std::vector<Signaled>{Signaled(8, true),
+                                     {false, false, false, true, false, false, false, true},
+                                     {false, false, false, true, false, false, true}}));
 }
 
-TEST_F(SignalingTest, TheLastOfAListAlwaysReports) {
-    EXPECT_EQ(signaled_of(8, 8, 7), (Signaled{false, false, false, true, false, false, true}));
-    EXPECT_EQ(signaled_of(8, 16, 3), (Signaled{false, false, true}));
-    EXPECT_EQ(signaled_of(8, 1, 3), (Signaled{true}));
+TEST_F(SignalingTest, ReadsThatArriveOneByOneAllReport) {
+    // The oldest arrives when the stream sleeps, and from the third time on all.
+    int sleeps = 0;
+    world.before_sleeping([&] {
+        ++sleeps;
+        for (bool more = true; more && !qp().in_flight.empty(); more = sleeps >= 3) {
+            world.complete_read(qp());
+        }
+    });
+    const auto lists = signaled_of(8, 8, 20);
+    EXPECT_EQ(lists, (std::vector<Signaled>{Signaled(8, true),
+                                            {true},
+                                            {true},
+                                            {false, false, false, true, false, false, false, true},
+                                            {false, true}}));
 }
 
 TEST_F(SignalingTest, NotMoreArrivesUnsaidThanStaysInACache) {
-    EXPECT_EQ(signaled_of(32768, 4, 8), (Signaled{true, true, true, true}));
-    EXPECT_EQ(signaled_of(16384, 8, 8),
+    world.complete_reads_at_once(true);
+    EXPECT_EQ(signaled_of(32768, 4, 8).back(), Signaled(4, true));
+    EXPECT_EQ(signaled_of(16384, 8, 16).back(),
               (Signaled{false, true, false, true, false, true, false, true}));
 }
 
-TEST_F(ReadStreamTest, OneReportSpeaksForTheReadsBeforeIt) {
-    ReadStream stream(connect(8));
+TEST_F(SignalingTest, EachRunBeginsWithReportsOfAll) {
+    world.complete_reads_at_once(true);
+    ReadStream stream(*client_);
+    for (int run = 0; run < 2; ++run) {
+        RecordingSink sink = sink_of(8);
+        qp().posts.clear();
+        EXPECT_EQ(stream.run(sink, plan_of(8, 16), far()).reads, 16U);
+        EXPECT_TRUE(std::ranges::all_of(qp().posts.front(), &fakes::Read::signaled));
+        EXPECT_FALSE(qp().posts.back().front().signaled);
+    }
+}
+
+// The second list is [silent, reports, silent, reports].
+class SilentReadsTest : public ReadStreamTest {
+  protected:
+    // Runs eight reads; what becomes of the second four is up to the action.
+    StreamSummary run(RecordingSink& sink, const std::function<void(fakes::Qp&)>& second_list) {
+        world.after_posting([this, second_list](fakes::Qp& poster) {
+            if (poster.posts.size() == 2 && !poster.in_flight.empty()) {
+                second_list(poster);
+                return;
+            }
+            while (!poster.in_flight.empty()) {
+                world.complete_read(poster);
+            }
+        });
+        stream_.emplace(connect(4));
+        return stream_->run(sink, plan_of(4, 8), far());
+    }
+    std::optional<ReadStream> stream_;
+};
+
+TEST_F(SilentReadsTest, OneReportSpeaksForTheReadBeforeIt) {
     RecordingSink sink = sink_of(32);
     std::vector<std::size_t> finished;
-    world.after_posting([&](fakes::Qp& poster) {
-        for (int i = 0; i < 6 && !poster.in_flight.empty(); ++i) {
-            world.complete_read(poster);
-        }
-    });
     world.before_sleeping([&] {
         finished.push_back(sink.order.size());
         while (!qp().in_flight.empty()) {
             world.complete_read(qp());
         }
     });
-    // Of the first list, the fourth and the eighth read report; the second has four places.
-    const StreamSummary summary = stream.run(sink, plan_of(8, 12), far());
+    const StreamSummary summary = run(sink, [&](fakes::Qp& poster) {
+        for (int i = 0; i < 3; ++i) {
+            world.complete_read(poster);
+        }
+    });
     EXPECT_FALSE(summary.failure);
-    EXPECT_EQ(summary.reads, 12U);
-    EXPECT_EQ(sink.order.size(), 12U);
-    EXPECT_EQ(list_lengths(), (std::vector<std::size_t>{8, 4}));
-    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 8 * 32), 0);
+    EXPECT_EQ(summary.reads, 8U);
+    // The third has arrived, and nobody has said so.
+    ASSERT_FALSE(finished.empty());
+    EXPECT_EQ(finished.front(), 6U);
+    EXPECT_EQ(std::memcmp(destination.data(), exposed.data(), 4 * 32), 0);
+}
+
+TEST_F(SilentReadsTest, WhatArrivedUnsaidBeforeAFailureIsChecked) {
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary = run(sink, [&](fakes::Qp& poster) {
+        for (int i = 0; i < 3; ++i) {
+            world.complete_read(poster);
+        }
+        world.complete_read(poster, 0, IBV_WC_RETRY_EXC_ERR);
+    });
+    EXPECT_THAT(failure_of(summary).message, HasSubstr(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR)));
+    EXPECT_EQ(summary.reads, 7U);
+    EXPECT_EQ(sink.order.size(), 7U);
+}
+
+TEST_F(SilentReadsTest, AFailureIsReportedByAReadThatWouldHaveBeenSilent) {
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary = run(sink, [&](fakes::Qp& poster) {
+        world.complete_read(poster);
+        world.complete_read(poster);
+        world.complete_read(poster, 0, IBV_WC_REM_ACCESS_ERR);
+    });
+    EXPECT_THAT(failure_of(summary).message, HasSubstr(ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR)));
+    EXPECT_EQ(summary.reads, 6U);
+}
+
+TEST_F(SilentReadsTest, AReportOutOfOrderSpeaksForNoneBeforeIt) {
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary =
+        run(sink, [&](fakes::Qp& poster) { world.complete_read(poster, 3); });
+    EXPECT_THAT(failure_of(summary).message, HasSubstr("another read than the next in order"));
+    EXPECT_EQ(summary.reads, 4U);
+    EXPECT_EQ(sink.order.size(), 4U);
 }
 
 TEST_F(ReadStreamTest, ACompletionOutOfOrderIsAFailureAndWhatMayNotHaveArrivedIsNotChecked) {
