@@ -386,6 +386,7 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     if (summary.failure) {
         return summary;
     }
+
     Run run{sink, plan, summary, limit};
     const auto started = Deadline::Clock::now();
     SteadyWindow window(started, plan.until);

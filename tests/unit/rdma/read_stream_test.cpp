@@ -446,7 +446,7 @@ TEST_F(ReadStreamTest, ACompletionOfNoReadIsAFailure) {
     }
 }
 
-TEST_F(ReadStreamTest, AfterAPostThatFailedHalfListedReadsAreForgotten) {
+TEST_F(ReadStreamTest, ReadsThatWereListedBeforeOneThatIsNotExposedAreForgotten) {
     world.complete_reads_at_once(true);
     ReadStream stream(connect(8));
     // The third read of the list is not exposed: nothing is posted.
