@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace rdma_read::rdma {
 
@@ -12,6 +13,10 @@ namespace {
 // Reads that arrive unsaid wait for the next that says so, and the checker finds what is not more
 // than this together still in the processor's cache.
 constexpr std::uint64_t kSilentBytes = std::uint64_t{32} * 1024;
+
+// A request's identifier is its slot, with this added unless it is the last of its read. The others
+// of a read are not told apart: it is complete with its last.
+constexpr std::uint64_t kMoreFollows = 1ULL << 63U;
 
 std::string hint_for(ibv_wc_status status) {
     switch (status) {
@@ -34,10 +39,6 @@ std::string hint_for(ibv_wc_status status) {
     }
 }
 
-bool is_signaled(const ibv_send_wr& request) noexcept {
-    return (request.send_flags & IBV_SEND_SIGNALED) != 0;
-}
-
 }  // namespace
 
 // What a run is at.
@@ -54,8 +55,15 @@ struct ReadStream::Run {
         // However short the time, there is a first read.
         return (plan.reads == 0 || begun < plan.reads) && (begun == 0 || time_left);
     }
-    [[nodiscard]] bool may_begin() const noexcept {
-        return begun - completed < limit && wants_more();
+    // How many reads may begin now.
+    [[nodiscard]] std::uint64_t room() const noexcept {
+        if (!wants_more()) {
+            return 0;
+        }
+        const std::uint64_t places = limit - (begun - completed);
+        const std::uint64_t wanted =
+            plan.reads == 0 ? places : std::min(places, plan.reads - begun);
+        return time_left ? wanted : std::min<std::uint64_t>(wanted, 1);
     }
 };
 
@@ -97,19 +105,24 @@ class SteadyWindow {
 
 void ReadStream::Lane::signal_last() noexcept {
     if (silent > 0) {
-        requests[place(in_flight + listed - 1)].send_flags = IBV_SEND_SIGNALED;
+        const std::uint32_t end = used();
+        requests[place(end - 1)].send_flags = IBV_SEND_SIGNALED;
+        reported_together[place(end - silent)] = silent;
         silent = 0;
         silent_bytes = 0;
     }
 }
 
-// What is the same in every request of a list is written once.
+// What is the same whenever a place is used is written once.
 ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
     : qp(client.queue_pair(queue_pair)),
       requests(client.send_entries()),
-      elements(client.send_entries()) {
+      elements(client.send_entries()),
+      reported_together(client.send_entries()) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
+        elements[i].lkey = client.destination().lkey();
         ibv_send_wr& request = requests[i];
+        request.next = &requests[(i + 1) % requests.size()];
         request.sg_list = &elements[i];
         request.num_sge = 1;
         request.opcode = IBV_WR_RDMA_READ;
@@ -120,14 +133,14 @@ ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
 ReadStream::ReadStream(ReadClient& client)
     : client_(client),
       // As many as can be in flight, and as many again that are checked meanwhile.
-      slots_(2 * std::size_t{client.send_entries()} * client.queue_pairs()),
-      completions_(slots_.size() / 2) {
+      lane_of_slot_(2 * std::size_t{client.send_entries()} * client.queue_pairs()),
+      completions_(lane_of_slot_.size() / 2) {
     lanes_.reserve(client.queue_pairs());
     for (std::uint32_t i = 0; i < client.queue_pairs(); ++i) {
         lanes_.emplace_back(client, i);
     }
-    free_slots_.reserve(slots_.size());
-    finished_slots_.reserve(slots_.size());
+    free_slots_.reserve(lane_of_slot_.size());
+    finished_slots_.reserve(lane_of_slot_.size());
 }
 
 bool ReadStream::is_exposed(const ReadRequest& request) const noexcept {
@@ -198,65 +211,63 @@ ReadFailure ReadStream::stopped_failure() const {
 }
 
 ReadStream::Lane* ReadStream::emptiest_lane() noexcept {
-    const auto found = std::ranges::min_element(
-        lanes_, {}, [](const Lane& lane) { return lane.in_flight + lane.listed; });
+    const auto found = std::ranges::min_element(lanes_, {}, &Lane::used);
     return found->has_room() ? &*found : nullptr;
 }
 
-void ReadStream::list_requests_of(std::uint32_t index) noexcept {
-    Slot& slot = slots_[index];
-    Lane& lane = lanes_[slot.lane];
-    const std::span<std::byte> destination = slot.request.destination;
-    do {
+void ReadStream::list_requests(Lane& lane, std::uint32_t slot, ReadRequest request) noexcept {
+    for (;;) {
         const std::uint64_t length =
-            std::min<std::uint64_t>(destination.size() - slot.posted_bytes, client_.max_message());
-        const std::size_t place = lane.place(lane.in_flight + lane.listed);
+            std::min<std::uint64_t>(request.destination.size(), client_.max_message());
+        const bool is_last = length == request.destination.size();
+        const std::size_t place = lane.place(lane.used());
         ibv_sge& element = lane.elements[place];
-        element.addr = reinterpret_cast<std::uintptr_t>(destination.data()) + slot.posted_bytes;
+        element.addr = reinterpret_cast<std::uintptr_t>(request.destination.data());
         element.length = static_cast<std::uint32_t>(length);
-        element.lkey = client_.destination().lkey();
-        ibv_send_wr& request = lane.requests[place];
-        request.wr_id = index;
-        request.next = nullptr;
-        request.wr.rdma.remote_addr =
-            client_.remote().address + slot.request.remote_offset + slot.posted_bytes;
-        if (lane.listed > 0) {
-            lane.requests[lane.place(lane.in_flight + lane.listed - 1)].next = &request;
-        }
+        ibv_send_wr& work = lane.requests[place];
+        work.wr_id = is_last ? slot : slot | kMoreFollows;
+        work.send_flags = 0;
+        work.wr.rdma.remote_addr = client_.remote().address + request.remote_offset;
         ++lane.listed;
         ++lane.silent;
         lane.silent_bytes += length;
-        request.send_flags = 0;
         if (lane.silent >= signal_every_ || lane.silent_bytes >= kSilentBytes) {
             lane.signal_last();
         }
-        ++slot.requests_in_flight;
-        slot.posted_bytes += length;
-    } while (slot.posted_bytes < destination.size() && lane.has_room());
-    lane.unfinished = slot.posted_bytes < destination.size() ? std::optional(index) : std::nullopt;
+        if (is_last) {
+            return;
+        }
+        request = {request.remote_offset + length, request.destination.subspan(length)};
+        if (!lane.has_room()) {
+            lane.unfinished = Rest{slot, request};
+            return;
+        }
+    }
 }
 
 std::optional<ReadFailure> ReadStream::list_reads(Run& run) {
     for (Lane& lane : lanes_) {
         if (lane.unfinished && lane.has_room()) {
-            list_requests_of(*lane.unfinished);
+            const Rest rest = *lane.unfinished;
+            lane.unfinished.reset();
+            list_requests(lane, rest.slot, rest.request);
         }
     }
-    while (!free_slots_.empty() && run.may_begin()) {
+    for (auto left = std::min<std::uint64_t>(run.room(), free_slots_.size()); left > 0; --left) {
         // A lane with room has nothing unfinished: that would have filled it.
-        const Lane* const lane = emptiest_lane();
+        Lane* const lane = emptiest_lane();
         if (lane == nullptr) {
             break;
         }
-        const std::uint32_t index = free_slots_.back();
+        const std::uint32_t slot = free_slots_.back();
         free_slots_.pop_back();
-        Slot& slot = slots_[index];
-        slot = Slot{run.sink.next(index), 0, 0, static_cast<std::uint32_t>(lane - lanes_.data())};
-        if (!is_exposed(slot.request)) {
-            return range_failure(slot.request);
+        const ReadRequest request = run.sink.next(slot);
+        if (!is_exposed(request)) {
+            return range_failure(request);
         }
         ++run.begun;
-        list_requests_of(index);
+        lane_of_slot_[slot] = static_cast<std::uint32_t>(lane - lanes_.data());
+        list_requests(*lane, slot, request);
     }
     return std::nullopt;
 }
@@ -268,11 +279,15 @@ std::optional<ReadFailure> ReadStream::post_lists() {
         }
         lane.signal_last();
         ibv_send_wr& first = lane.requests[lane.place(lane.in_flight)];
+        ibv_send_wr& last = lane.requests[lane.place(lane.used() - 1)];
         // Counted also when the post fails: those before the one that failed are in flight.
         lane.in_flight += lane.listed;
         in_flight_ += lane.listed;
         lane.listed = 0;
-        if (const int result = lane.qp.post_list(&first); result != 0) {
+        ibv_send_wr* const next = std::exchange(last.next, nullptr);
+        const int result = lane.qp.post_list(&first);
+        last.next = next;
+        if (result != 0) {
             return ReadFailure{
                 Failure::read, fmt::format("ibv_post_send: {}", errno_text(result)),
                 "the connection may have ended; look at the server's output and dmesg"};
@@ -306,25 +321,26 @@ std::optional<ReadFailure> ReadStream::take(Run& run, std::span<const ibv_wc> co
 
 std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) {
     const bool failed = completion.status != IBV_WC_SUCCESS;
-    if (completion.wr_id >= slots_.size()) {
+    const std::uint64_t slot = completion.wr_id & ~kMoreFollows;
+    if (slot >= lane_of_slot_.size()) {
         return failed ? completion_failure(completion) : order_failure();
     }
-    Lane& lane = lanes_[slots_[completion.wr_id].lane];
-    // A failure is reported by any request, but those before it have arrived all the same.
-    const auto ends_here = [&](const ibv_send_wr& request) {
-        return is_signaled(request) || (failed && request.wr_id == completion.wr_id);
+    Lane& lane = lanes_[lane_of_slot_[slot]];
+    const std::uint32_t together = lane.in_flight > 0 ? lane.reported_together[lane.oldest] : 0;
+    const auto is_at = [&](std::uint32_t nth) {
+        return lane.requests[lane.place(nth)].wr_id == completion.wr_id;
     };
-    std::uint32_t before = 0;
-    while (before < lane.in_flight && !ends_here(lane.requests[lane.place(before)])) {
-        ++before;
-    }
-    const bool in_order =
-        before < lane.in_flight && lane.requests[lane.place(before)].wr_id == completion.wr_id;
-    if (in_order) {
-        const std::uint32_t arrived = failed ? before : before + 1;
-        for (std::uint32_t done = 0; done < arrived; ++done) {
-            take_oldest(run, lane);
+    // It is the last of those that it speaks for. Only a failure is reported by any request, and
+    // those before it have arrived all the same.
+    std::uint32_t nth = failed || together == 0 ? 0 : together - 1;
+    if (failed) {
+        while (nth < together && !is_at(nth)) {
+            ++nth;
         }
+    }
+    const bool in_order = nth < together && is_at(nth);
+    if (in_order) {
+        take_oldest(run, lane, failed ? nth : together);
     }
     if (failed) {
         return completion_failure(completion);
@@ -332,25 +348,25 @@ std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) 
     return in_order ? std::nullopt : std::optional(order_failure());
 }
 
-void ReadStream::take_oldest(Run& run, Lane& lane) {
-    const auto index = static_cast<std::uint32_t>(lane.requests[lane.oldest].wr_id);
-    lane.oldest = lane.place(1);
-    --lane.in_flight;
-    --in_flight_;
-    Slot& slot = slots_[index];
-    --slot.requests_in_flight;
-    if (slot.requests_in_flight == 0 && slot.posted_bytes == slot.request.destination.size()) {
-        ++run.completed;
-        finished_slots_.push_back(index);
+void ReadStream::take_oldest(Run& run, Lane& lane, std::uint32_t count) {
+    for (std::uint32_t nth = 0; nth < count; ++nth) {
+        const std::uint64_t id = lane.requests[lane.place(nth)].wr_id;
+        if ((id & kMoreFollows) == 0) {
+            ++run.completed;
+            finished_slots_.push_back(static_cast<std::uint32_t>(id));
+        }
     }
+    lane.oldest = lane.place(count);
+    lane.in_flight -= count;
+    in_flight_ -= count;
 }
 
 void ReadStream::hand_over(Run& run) {
     for (const std::uint32_t slot : finished_slots_) {
         run.sink.finished(slot);
-        free_slots_.push_back(slot);
-        ++run.summary.reads;
     }
+    run.summary.reads += finished_slots_.size();
+    free_slots_.insert(free_slots_.end(), finished_slots_.begin(), finished_slots_.end());
     finished_slots_.clear();
 }
 

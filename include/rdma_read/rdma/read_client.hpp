@@ -86,8 +86,8 @@ class ReadClient {
     }
     [[nodiscard]] CompletionQueue& completion_queue() noexcept { return *cq_; }
 
-    /// Registers where reads land, once, for who learns only from the descriptor how much there is
-    /// to read. The memory must outlive the client. Throws Error.
+    /// Registers where reads land, once and before a ReadStream is made, for who learns only from
+    /// the descriptor how much there is to read. The memory must outlive the client. Throws Error.
     void set_destination(std::span<std::byte> memory);
 
     /// Takes finished work requests without waiting. Throws Error.

@@ -78,6 +78,7 @@ struct StreamPlan {
 /// only. One thread at a time.
 class ReadStream {
   public:
+    /// Precondition: the client's destination is set, and stays as it is while the stream is used.
     explicit ReadStream(ReadClient& client);
 
     /// Runs the plan. The deadline bounds everything, and so does the client's request to stop.
@@ -91,18 +92,16 @@ class ReadStream {
     [[nodiscard]] StreamSummary run_one(ReadSink& sink, Deadline deadline);
 
   private:
-    struct Slot {
+    // What is left of a read that the send queue had no room for as a whole.
+    struct Rest {
+        std::uint32_t slot = 0;
         ReadRequest request;
-        std::uint64_t posted_bytes = 0;
-        std::uint32_t requests_in_flight = 0;
-        std::uint32_t lane = 0;
     };
     // One queue pair with the list that is being made for it.
     struct Lane {
         Lane(ReadClient& client, std::uint32_t queue_pair);
-        [[nodiscard]] bool has_room() const noexcept {
-            return in_flight + listed < requests.size();
-        }
+        [[nodiscard]] std::uint32_t used() const noexcept { return in_flight + listed; }
+        [[nodiscard]] bool has_room() const noexcept { return used() < requests.size(); }
         // Where in the rings the request is that is the nth after the oldest in flight.
         [[nodiscard]] std::size_t place(std::uint32_t nth) const noexcept {
             const std::size_t sum = oldest + nth;
@@ -111,17 +110,20 @@ class ReadStream {
         void signal_last() noexcept;
 
         QueuePair& qp;
-        // Rings: those in flight, oldest first, and then those listed.
+        // Rings: those in flight, oldest first, and then those listed. Each request leads to the
+        // one at the next place, but while it ends the list that is being posted.
         std::vector<ibv_send_wr> requests;
         std::vector<ibv_sge> elements;
+        // At the first of the requests that one completion speaks for: how many they are.
+        // Elsewhere without meaning.
+        std::vector<std::uint32_t> reported_together;
         std::size_t oldest = 0;
         std::uint32_t in_flight = 0;
         std::uint32_t listed = 0;
         // At the list's end those that no signaled request follows.
         std::uint32_t silent = 0;
         std::uint64_t silent_bytes = 0;
-        // The slot whose read does not fit the list as a whole.
-        std::optional<std::uint32_t> unfinished;
+        std::optional<Rest> unfinished;
     };
     struct Run;
 
@@ -136,19 +138,21 @@ class ReadStream {
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
                                                                Deadline deadline);
     [[nodiscard]] Lane* emptiest_lane() noexcept;
-    void list_requests_of(std::uint32_t index) noexcept;
+    // As many of the read's requests as there is room for, which is one at least; what is left is
+    // the lane's unfinished read then. Precondition: there was none.
+    void list_requests(Lane& lane, std::uint32_t slot, ReadRequest request) noexcept;
     [[nodiscard]] std::optional<ReadFailure> list_reads(Run& run);
     [[nodiscard]] std::optional<ReadFailure> post_lists();
     [[nodiscard]] std::optional<ReadFailure> refill(Run& run);
     // Up to the first completion that failed.
     [[nodiscard]] std::optional<ReadFailure> take(Run& run, std::span<const ibv_wc> completions);
     [[nodiscard]] std::optional<ReadFailure> take(Run& run, const ibv_wc& completion);
-    void take_oldest(Run& run, Lane& lane);
+    void take_oldest(Run& run, Lane& lane, std::uint32_t count);
     void hand_over(Run& run);
 
     ReadClient& client_;
     std::vector<Lane> lanes_;
-    std::vector<Slot> slots_;
+    std::vector<std::uint32_t> lane_of_slot_;  // of its newest read
     std::vector<std::uint32_t> free_slots_;
     std::vector<std::uint32_t> finished_slots_;  // complete, and not handed to the sink yet
     std::vector<ibv_wc> completions_;

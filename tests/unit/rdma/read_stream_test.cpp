@@ -399,6 +399,14 @@ TEST_F(SilentReadsTest, AFailureIsReportedByAReadThatWouldHaveBeenSilent) {
     EXPECT_EQ(summary.reads, 6U);
 }
 
+TEST_F(SilentReadsTest, AFailureSpeaksForNoneBeforeAReadThatWasToReportFirst) {
+    RecordingSink sink = sink_of(32);
+    const StreamSummary summary =
+        run(sink, [&](fakes::Qp& poster) { world.complete_read(poster, 3, IBV_WC_RETRY_EXC_ERR); });
+    EXPECT_THAT(failure_of(summary).message, HasSubstr(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR)));
+    EXPECT_EQ(summary.reads, 4U);
+}
+
 TEST_F(SilentReadsTest, AReportOutOfOrderSpeaksForNoneBeforeIt) {
     RecordingSink sink = sink_of(32);
     const StreamSummary summary =
@@ -427,7 +435,8 @@ TEST_F(ReadStreamTest, ACompletionOutOfOrderIsAFailureAndWhatMayNotHaveArrivedIs
 }
 
 TEST_F(ReadStreamTest, ACompletionOfNoReadIsAFailure) {
-    for (const std::uint64_t number : {0ULL, 1ULL, 8ULL, 1ULL << 63U}) {
+    for (const std::uint64_t number :
+         {0ULL, 1ULL, 8ULL, 1ULL << 62U, 1ULL << 63U, 1ULL << 63U | 8U}) {
         ReadStream stream(connect(4));
         world.after_posting([&](fakes::Qp& poster) {
             ibv_wc completion{};
@@ -444,6 +453,86 @@ TEST_F(ReadStreamTest, ACompletionOfNoReadIsAFailure) {
         EXPECT_THAT(failure_of(summary).message, HasSubstr("another read than the next in order"));
         world.after_posting({});
     }
+}
+
+// Reads of three parts through a queue of eight: the second list is the last part of the read that
+// the first had no room for, two whole reads and the first part of another, and of these eight
+// requests the fourth and the last report.
+class LongSilentReadsTest : public ReadStreamTest {
+  protected:
+    static constexpr std::size_t kBytes = 2500;
+
+    ReadStream& stream() {
+        device.port.max_msg_sz = 1000;
+        return stream_.emplace(connect(8));
+    }
+    // How many reads are handed over if this request of the second list fails.
+    std::uint64_t reads_before_failure(int request) {
+        world.after_posting([this, request](fakes::Qp& poster) {
+            const auto arrive =
+                poster.posts.size() == 2 ? request : static_cast<int>(poster.in_flight.size());
+            for (int i = 0; i < arrive; ++i) {
+                world.complete_read(poster);
+            }
+            if (poster.posts.size() == 2) {
+                world.complete_read(poster, 0, IBV_WC_RETRY_EXC_ERR);
+            }
+        });
+        RecordingSink sink = sink_of(kBytes);
+        const StreamSummary summary = stream().run(sink, plan_of(4, 20), far());
+        EXPECT_THAT(failure_of(summary).message,
+                    HasSubstr(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR)));
+        EXPECT_EQ(sink.order.size(), summary.reads);
+        return summary.reads;
+    }
+    std::optional<ReadStream> stream_;
+};
+
+TEST_F(LongSilentReadsTest, EachReadIsHandedOverOnceAndWhole) {
+    world.complete_reads_at_once(true);
+    RecordingSink sink = sink_of(kBytes);
+    sink.on_finished = [&](std::uint32_t slot) {
+        EXPECT_EQ(std::memcmp(&destination[slot * kBytes], &exposed[slot * kBytes], kBytes), 0);
+        std::fill_n(&destination[slot * kBytes], kBytes, std::byte{0xee});
+    };
+    const StreamSummary summary = stream().run(sink, plan_of(4, 20), far());
+    EXPECT_FALSE(summary.failure);
+    EXPECT_EQ(summary.reads, 20U);
+    Signaled signaled;
+    std::ranges::transform(qp().posts[1], std::back_inserter(signaled), &fakes::Read::signaled);
+    EXPECT_EQ(signaled, (Signaled{false, false, false, true, false, false, false, true}));
+}
+
+TEST_F(LongSilentReadsTest, AReadOfWhichAPartFailedIsNotHandedOver) {
+    EXPECT_EQ(reads_before_failure(0), 2U);
+    EXPECT_EQ(reads_before_failure(2), 3U);
+    EXPECT_EQ(reads_before_failure(3), 3U);
+    EXPECT_EQ(reads_before_failure(5), 4U);
+}
+
+TEST_F(LongSilentReadsTest, TheLastPartOfAReadThatReportsFirstIsAFailure) {
+    world.after_posting([&](fakes::Qp& poster) {
+        if (!poster.in_flight.empty()) {
+            world.complete_read(poster, 2);
+        }
+    });
+    RecordingSink sink = sink_of(kBytes);
+    const StreamSummary summary = stream().run_one(sink, far());
+    EXPECT_THAT(failure_of(summary).message, HasSubstr("another read than the next in order"));
+    EXPECT_EQ(summary.reads, 0U);
+}
+
+TEST_F(ReadStreamTest, AQueueOfOneTakesOneRequestAtATime) {
+    device.port.max_msg_sz = 1000;
+    world.complete_reads_at_once(true);
+    ReadStream stream(connect(1));
+    RecordingSink sink = sink_of(32);
+    EXPECT_EQ(stream.run(sink, plan_of(4, 5), far()).reads, 5U);
+    EXPECT_EQ(list_lengths(), std::vector<std::size_t>(5, 1));
+    RecordingSink long_reads = sink_of(2500);
+    EXPECT_EQ(stream.run_one(long_reads, far()).reads, 1U);
+    EXPECT_EQ(stream.run(long_reads, plan_of(2, 2), far()).reads, 2U);
+    EXPECT_EQ(list_lengths(), std::vector<std::size_t>(5 + 9, 1));
 }
 
 TEST_F(ReadStreamTest, ReadsThatWereListedBeforeOneThatIsNotExposedAreForgotten) {
