@@ -70,10 +70,6 @@ Destination::Destination(std::span<std::byte> memory, std::uint64_t read_bytes, 
     }
 }
 
-std::span<std::byte> Destination::slot(std::uint32_t index) noexcept {
-    return memory_.subspan(guard_end(index), read_bytes_);
-}
-
 bool Destination::guards_intact() const noexcept {
     const std::uint64_t word = kernels::little_endian(kGuardWord);
     std::array<std::byte, sizeof word> bytes{};
@@ -88,14 +84,8 @@ bool Destination::guards_intact() const noexcept {
     return true;
 }
 
-// Gap 0 is before slot 0, and gap i is between slot i - 1 and slot i or, for the last slot, the
-// end.
 std::size_t Destination::guard_begin(std::uint32_t gap) const noexcept {
     return gap == 0 ? 0 : kGuardBytes + (gap - 1) * stride_ + read_bytes_;
-}
-
-std::size_t Destination::guard_end(std::uint32_t gap) const noexcept {
-    return kGuardBytes + gap * stride_;
 }
 
 }  // namespace rdma_read::verify

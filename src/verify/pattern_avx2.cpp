@@ -68,6 +68,10 @@ void fill(std::byte* out, std::size_t count, std::uint64_t first, std::uint64_t 
 
 bool matches(const std::byte* data, std::size_t count, std::uint64_t first,
              std::uint64_t step) noexcept {
+    // Of a short read the registers would take longer to set than the words to look at.
+    if (count < kWords) {
+        return portable().matches(data, count, first, step);
+    }
     Lanes words = lanes(first, step);
     const __m256i by = broadcast(kWords * step);
     const std::size_t rounds = count / kWords;

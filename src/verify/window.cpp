@@ -71,9 +71,4 @@ std::uint64_t Window::next(std::uint32_t slot) noexcept {
     return history.offsets[0];
 }
 
-std::span<const std::uint64_t> Window::recent(std::uint32_t slot) const noexcept {
-    const History& history = slots_[slot];
-    return std::span(history.offsets).first(history.count);
-}
-
 }  // namespace rdma_read::verify

@@ -31,15 +31,21 @@ class Destination {
     Destination(std::span<std::byte> memory, std::uint64_t read_bytes, std::uint32_t slots);
 
     /// The bytes of slot `index`. Precondition: `index` is less than the number of slots.
-    [[nodiscard]] std::span<std::byte> slot(std::uint32_t index) noexcept;
+    [[nodiscard]] std::span<std::byte> slot(std::uint32_t index) noexcept {
+        return memory_.subspan(guard_end(index), read_bytes_);
+    }
 
     /// Whether every guard byte is as the constructor left it. Guards begin exactly after a slot's
     /// last byte. Looks at every guard byte, so call it after a phase and not after each read.
     [[nodiscard]] bool guards_intact() const noexcept;
 
   private:
+    // Gap 0 is before slot 0, and gap i is between slot i - 1 and slot i or, for the last slot, the
+    // end.
     [[nodiscard]] std::size_t guard_begin(std::uint32_t gap) const noexcept;
-    [[nodiscard]] std::size_t guard_end(std::uint32_t gap) const noexcept;
+    [[nodiscard]] std::size_t guard_end(std::uint32_t gap) const noexcept {
+        return kGuardBytes + gap * stride_;
+    }
 
     std::span<std::byte> memory_;
     std::size_t read_bytes_;

@@ -44,7 +44,9 @@ class Window {
 
     /// The offsets of the last reads into `slot`, newest first, at most kRemembered of them. Valid
     /// until next() is called for the same slot or the window is destroyed.
-    [[nodiscard]] std::span<const std::uint64_t> recent(std::uint32_t slot) const noexcept;
+    [[nodiscard]] std::span<const std::uint64_t> recent(std::uint32_t slot) const noexcept {
+        return std::span(slots_[slot].offsets).first(slots_[slot].count);
+    }
 
     /// How many offsets there are, a power of two.
     [[nodiscard]] std::uint64_t words() const noexcept { return words_; }
