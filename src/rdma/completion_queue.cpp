@@ -23,13 +23,9 @@ CompletionQueue::~CompletionQueue() {
     }
 }
 
-std::span<ibv_wc> CompletionQueue::poll(std::span<ibv_wc> into) {
-    const int count = ibv_poll_cq(cq_.get(), static_cast<int>(into.size()), into.data());
-    if (count < 0) {
-        throw Error(Failure::setup, Phase::read, fmt::format("ibv_poll_cq: failed with {}", count),
-                    {}, count);
-    }
-    return into.first(static_cast<std::size_t>(count));
+void CompletionQueue::throw_poll_error(int result) {
+    throw Error(Failure::setup, Phase::read, fmt::format("ibv_poll_cq: failed with {}", result), {},
+                result);
 }
 
 void CompletionQueue::arm() {

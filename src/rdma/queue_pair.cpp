@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-
 namespace rdma_read::rdma {
 
 namespace {
@@ -68,12 +66,6 @@ void QueuePair::post_send(const MemoryRegion& region, std::span<const std::byte>
     request.opcode = IBV_WR_SEND;
     request.send_flags = IBV_SEND_SIGNALED;
     check_errno_value(post_list(&request), {Phase::descriptor, "ibv_post_send", ""});
-}
-
-int QueuePair::post_list(ibv_send_wr* first) noexcept {
-    ibv_send_wr* bad = nullptr;
-    const int result = ibv_post_send(qp_, first, &bad);
-    return result < 0 ? errno : result;  // a few old providers return -1 and set errno
 }
 
 std::uint32_t QueuePair::path_mtu() const noexcept {

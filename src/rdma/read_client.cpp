@@ -333,11 +333,8 @@ bool ReadClient::connection_ended() {
     return ended_;
 }
 
-WaitEnd ReadClient::wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline) {
-    done = cq_->poll(into);
-    if (!done.empty()) {
-        return WaitEnd::completions;
-    }
+WaitEnd ReadClient::wait_longer(std::span<ibv_wc> into, std::span<ibv_wc>& done,
+                                Deadline deadline) {
     const auto begun = Deadline::Clock::now();
     const auto look_until = begun + poll_budget_.begin_wait();
     for (auto now = begun; now < look_until;) {

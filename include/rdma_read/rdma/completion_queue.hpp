@@ -22,7 +22,13 @@ class CompletionQueue {
     ~CompletionQueue();
 
     /// Takes finished work requests, as many as there are and fit; never waits. Throws Error.
-    [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into);
+    [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into) {
+        const int count = ibv_poll_cq(cq_.get(), static_cast<int>(into.size()), into.data());
+        if (count < 0) {
+            throw_poll_error(count);
+        }
+        return into.first(static_cast<std::size_t>(count));
+    }
     /// Sees to it that the next completion raises a wake-up, unless one is outstanding or raised
     /// already. What finished before is not announced, so poll once more after it
     /// (ibv_req_notify_cq(3)). Throws Error.
@@ -36,6 +42,7 @@ class CompletionQueue {
     [[nodiscard]] int fd() const noexcept { return channel_->fd; }
 
   private:
+    [[noreturn]] static void throw_poll_error(int result);
     void take_wakeup() noexcept;
 
     CompChannelHandle channel_;

@@ -5,6 +5,7 @@
 #include "rdma_read/rdma/completion_queue.hpp"
 #include "rdma_read/rdma/memory_region.hpp"
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,7 +37,11 @@ class QueuePair {
                    std::uint64_t wr_id);
     /// Posts a linked list of work requests with one doorbell. Returns 0 or the errno of
     /// ibv_post_send(3); requests before the one that failed are in flight.
-    [[nodiscard]] int post_list(ibv_send_wr* first) noexcept;
+    [[nodiscard]] int post_list(ibv_send_wr* first) noexcept {
+        ibv_send_wr* bad = nullptr;
+        const int result = ibv_post_send(qp_, first, &bad);
+        return result < 0 ? errno : result;  // a few old providers return -1 and set errno
+    }
 
     /// Path MTU in bytes, 0 if the device does not tell.
     [[nodiscard]] std::uint32_t path_mtu() const noexcept;

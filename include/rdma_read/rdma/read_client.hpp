@@ -96,7 +96,10 @@ class ReadClient {
     /// deadline passes, or somebody asks to stop. Looks for as long as PollBudget has learned to be
     /// worth it, then sleeps. Watches completion queue and event channel alike: when a peer dies,
     /// some devices deliver only DISCONNECTED and never a completion. Throws Error.
-    [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
+    [[nodiscard]] WaitEnd wait(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline) {
+        done = cq_->poll(into);
+        return done.empty() ? wait_longer(into, done, deadline) : WaitEnd::completions;
+    }
 
     /// Asks the kernel now for what a wait would have to ask it for before it can sleep, if waits
     /// sleep here: for who has time before a post, and wants none lost after it. Throws Error.
@@ -147,6 +150,9 @@ class ReadClient {
     [[nodiscard]] RemoteBuffer descriptor_in(std::uint32_t index, std::size_t bytes) const;
     [[nodiscard]] std::span<std::byte> incoming(std::uint32_t index) const;
     [[nodiscard]] bool connection_ended();
+    // Of a wait what follows a first look that found nothing.
+    [[nodiscard]] WaitEnd wait_longer(std::span<ibv_wc> into, std::span<ibv_wc>& done,
+                                      Deadline deadline);
     [[nodiscard]] WaitEnd sleep(std::span<ibv_wc> into, std::span<ibv_wc>& done, Deadline deadline);
 
     // In the order of construction: each needs those before it, and is destroyed before them.
