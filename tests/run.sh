@@ -109,7 +109,8 @@ build() {
     local tree=$root/build/$1
     title "build $1"
     shift
-    run_step cmake -G "Unix Makefiles" -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON "$@" >"$log" 2>&1 || {
+    run_step cmake -G "Unix Makefiles" -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON \
+        -DRDMA_READ_TESTS_TOGETHER=ON "$@" >"$log" 2>&1 || {
         cat -- "$log"
         return 1
     }

@@ -15,7 +15,7 @@
 namespace rdma_read::verify {
 namespace {
 
-constexpr RunId kRun{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+constexpr RunId kAscending{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 // Byte by byte, from the definition.
 std::byte reference(const Pattern& pattern, std::uint64_t at) {
@@ -33,8 +33,8 @@ std::vector<std::byte> reference(const Pattern& pattern, std::uint64_t offset, s
 TEST(Pattern, BaseIsAFixedHashOfRunAndRank) {
     EXPECT_EQ(Pattern(RunId{}, 0).base(), 0x74963FA799894AB9U);
     EXPECT_EQ(Pattern(RunId{}, 1).base(), 0x08EE82DF505F4C1FU);
-    EXPECT_EQ(Pattern(kRun, 0).base(), 0x27E30B041387D67DU);
-    EXPECT_EQ(Pattern(kRun, 7).base(), 0x6BBD040D1BB4A0FFU);
+    EXPECT_EQ(Pattern(kAscending, 0).base(), 0x27E30B041387D67DU);
+    EXPECT_EQ(Pattern(kAscending, 7).base(), 0x6BBD040D1BB4A0FFU);
 }
 
 TEST(Pattern, BytesInMemoryAreFixed) {
@@ -42,7 +42,7 @@ TEST(Pattern, BytesInMemoryAreFixed) {
                                  0x6BU, 0x14U, 0x1DU, 0xFFU, 0x9AU, 0xC6U, 0x7DU,
                                  0xF4U, 0x09U, 0x29U, 0x99U, 0x49U};
     std::vector<std::byte> bytes(kGolden.size());
-    Pattern(kRun, 7).fill(bytes);
+    Pattern(kAscending, 7).fill(bytes);
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         EXPECT_EQ(std::to_integer<unsigned>(bytes[i]), kGolden[i]) << "byte " << i;
     }
@@ -51,21 +51,21 @@ TEST(Pattern, BytesInMemoryAreFixed) {
 TEST(Pattern, ServersOfARunNeverShareABase) {
     std::set<std::uint64_t> bases;
     for (std::uint32_t rank = 0; rank < 10000; ++rank) {
-        bases.insert(Pattern(kRun, rank).base());
+        bases.insert(Pattern(kAscending, rank).base());
     }
     EXPECT_EQ(bases.size(), 10000U);
 }
 
 TEST(Pattern, EveryBitOfTheRunIdChangesTheBase) {
     for (std::size_t bit = 0; bit < 128; ++bit) {
-        RunId other = kRun;
+        RunId other = kAscending;
         other[bit / 8] = static_cast<std::uint8_t>(other[bit / 8] ^ 1U << (bit % 8));
-        EXPECT_NE(Pattern(other, 0).base(), Pattern(kRun, 0).base()) << "bit " << bit;
+        EXPECT_NE(Pattern(other, 0).base(), Pattern(kAscending, 0).base()) << "bit " << bit;
     }
 }
 
 TEST(Pattern, AWordTellsItsIndex) {
-    const Pattern pattern(kRun, 3);
+    const Pattern pattern(kAscending, 3);
     for (const std::uint64_t index : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{8191},
                                       std::uint64_t{1} << 40U, ~std::uint64_t{0}}) {
         EXPECT_EQ(pattern.index_of(pattern.word(index)), index);
@@ -73,7 +73,7 @@ TEST(Pattern, AWordTellsItsIndex) {
 }
 
 TEST(Pattern, FillsAndMatchesEveryLengthAtEveryAlignment) {
-    const Pattern pattern(kRun, 1);
+    const Pattern pattern(kAscending, 1);
     const std::vector<std::byte> all = reference(pattern, 0, 8192);
     std::vector<std::byte> memory(4096 + 256);
     for (std::size_t length = 0; length <= 4096; ++length) {
@@ -102,7 +102,7 @@ TEST(Pattern, FillsAndMatchesEveryLengthAtEveryAlignment) {
 }
 
 TEST(Pattern, EachWrongByteIsFound) {
-    const Pattern pattern(kRun, 1);
+    const Pattern pattern(kAscending, 1);
     for (const std::size_t length :
          {1U, 2U, 7U, 8U, 9U, 63U, 64U, 65U, 127U, 129U, 1000U, 4095U, 4096U, 4103U, 12345U}) {
         std::vector<std::byte> data = reference(pattern, 80, length);
@@ -117,11 +117,11 @@ TEST(Pattern, EachWrongByteIsFound) {
 }
 
 TEST(Pattern, NeitherAnotherServerNorAnotherRunMatches) {
-    const Pattern pattern(kRun, 1);
-    RunId other_run = kRun;
+    const Pattern pattern(kAscending, 1);
+    RunId other_run = kAscending;
     other_run[15] ^= 1U;
     const std::vector<std::byte> data = reference(pattern, 0, 64);
-    EXPECT_FALSE(Pattern(kRun, 2).matches(data, 0));
+    EXPECT_FALSE(Pattern(kAscending, 2).matches(data, 0));
     EXPECT_FALSE(Pattern(other_run, 1).matches(data, 0));
 }
 
@@ -147,7 +147,7 @@ class PatternKernels : public testing::TestWithParam<Implementation> {
         }
     }
     const kernels::Kernels& loops = *GetParam().kernels;
-    Pattern pattern{kRun, 5};
+    Pattern pattern{kAscending, 5};
 };
 
 TEST_P(PatternKernels, FillAndMatchEveryCountOfWordsAtEveryAlignment) {
