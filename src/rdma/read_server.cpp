@@ -145,8 +145,9 @@ struct ReadServer::Reader {
     std::uint64_t key;
     std::vector<Connection*> connections;  // by Hello::queue_pair; null: not there
     std::uint32_t open = 0;
-    // Counts among those that may read at a time.
-    bool granted = false;
+    // Where it stands among those that may read.
+    std::optional<std::list<Reader*>::iterator> turn;
+    Deadline turn_limit{Deadline::Clock::time_point::max()};
     // Was sent a descriptor.
     bool served = false;
     // Where it stands among those that wait for the descriptor.
@@ -260,6 +261,7 @@ ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
             }
         }
         drop_silent_peers();
+        end_overdue_turns();
         grant_waiting();
     }
     summary_.seconds = std::chrono::duration<double>(Deadline::Clock::now() - started).count();
@@ -466,7 +468,7 @@ void ReadServer::ready(Connection& connection) {
     }
     end_handshake(connection);
     Reader& reader = *connection.reader;
-    if (reader.granted) {
+    if (reader.turn) {
         send_descriptor(connection);
     } else if (!reader.waiting) {
         reader.waiting = waiting_.insert(waiting_.end(), &reader);
@@ -484,12 +486,12 @@ void ReadServer::grant_waiting() {
         return;
     }
     started_ = true;
-    while (!waiting_.empty() && (config_.concurrency == 0 || reading_ < config_.concurrency)) {
+    while (!waiting_.empty() && (config_.concurrency == 0 || turns_.size() < config_.concurrency)) {
         Reader& reader = *waiting_.front();
         waiting_.pop_front();
         reader.waiting.reset();
-        reader.granted = true;
-        ++reading_;
+        reader.turn = turns_.insert(turns_.end(), &reader);
+        reader.turn_limit = Deadline::after(config_.turn_limit);
         // A connection that is dropped on the way can be the reader's last.
         const std::uint64_t key = reader.key;
         for (std::uint32_t i = 0; i < config_.queue_pairs_per_rank; ++i) {
@@ -555,8 +557,8 @@ void ReadServer::leave_reader(Connection& connection) {
     if (reader.waiting) {
         waiting_.erase(*reader.waiting);
     }
-    if (reader.granted) {
-        --reading_;
+    if (reader.turn) {
+        turns_.erase(*reader.turn);
     }
     if (reader.served) {
         ++summary_.finished;
@@ -571,6 +573,30 @@ void ReadServer::drop_silent_peers() {
             fmt::format("reader of rank {}: connected and then said nothing", silent.hello.rank));
         silent.id.disconnect();
         drop(silent);
+    }
+}
+
+bool ReadServer::turns_end() const noexcept {
+    return config_.turn_limit > std::chrono::milliseconds::zero() && !turns_.empty()
+           && !waiting_.empty();
+}
+
+void ReadServer::end_overdue_turns() {
+    while (turns_end() && turns_.front()->turn_limit.expired()) {
+        // The last of them takes the reader with it.
+        const std::vector<Connection*> connections = turns_.front()->connections;
+        const auto open =
+            std::ranges::find_if(connections, [](auto* each) { return each != nullptr; });
+        notice(fmt::format("reader of rank {}: still there after its {} s, and others wait",
+                           (*open)->hello.rank,
+                           std::chrono::duration<double>(config_.turn_limit).count()));
+        for (Connection* const connection : connections) {
+            if (connection != nullptr) {
+                connection->id.disconnect();
+                drop(*connection);
+            }
+        }
+        grant_waiting();
     }
 }
 
@@ -604,6 +630,9 @@ Deadline ReadServer::next_limit() const noexcept {
                                          : handshakes_.front()->handshake_limit;
     if (!started_ && !waiting_.empty() && start_limit_) {
         limit = limit.or_earlier(*start_limit_);
+    }
+    if (turns_end()) {
+        limit = limit.or_earlier(turns_.front()->turn_limit);
     }
     return limit;
 }

@@ -116,6 +116,22 @@ TEST_F(PeerFault, AReaderThatNeverConnectsDoesNotHoldTheOthersUp) {
     EXPECT_NE(result_of(parsed, 3).at("reader_host"), "?");
 }
 
+TEST_F(PeerFault, AReaderThatKeepsItsTurnIsDroppedAndTheOthersRead) {
+    const std::string turn = folder() / "turn";
+    const auto result = run(launch({{1, {tool()}},
+                                    {1, {faulty_reader(), "stays:" + turn}},
+                                    {2, {faulty_reader(), "follows:" + turn}}},
+                                   {"--concurrency", "1", "--iterations", "50", "--timeout",
+                                    std::to_string(kTimeout), "--json", report_path()}));
+    expect_status(result, 1);
+    EXPECT_LT(result.seconds, kLatest) << told(result);
+    EXPECT_THAT(result.err, HasSubstr("rank 1: still there after its"));
+    const auto parsed = report();
+    EXPECT_EQ(result_of(parsed, 1).at("error"), "dropped by the server");
+    EXPECT_EQ(result_of(parsed, 2).at("outcome"), "PASS");
+    EXPECT_EQ(result_of(parsed, 3).at("outcome"), "PASS");
+}
+
 TEST_F(PeerFault, ADeviceThatGoesInTheMiddleOfARunIsNoPass) {
     if (run({"rdma", "link", "show"}).out.find("netdev") == std::string::npos || geteuid() != 0) {
         lacks("only root can take a device away");

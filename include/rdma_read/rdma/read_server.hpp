@@ -45,6 +45,9 @@ struct ReadServerConfig {
     /// that are ready get it in the order in which they became so, each when one that has it has
     /// gone. How long they wait is up to their own deadlines. 0: all.
     std::uint32_t concurrency = 0;
+    /// How long a reader may have the descriptor while others wait for it: one whose host died
+    /// without a word would have it for ever. It is dropped then. 0: as long as it likes.
+    std::chrono::milliseconds turn_limit{0};
     /// Readers that are to begin together: nobody gets the descriptor before so many are ready, or
     /// before `start_patience` has passed without a further one. 0: each at once.
     std::uint32_t start_together = 0;
@@ -118,6 +121,8 @@ class ReadServer {
     void join_reader(Connection& connection);
     void leave_reader(Connection& connection);
     void drop_silent_peers();
+    [[nodiscard]] bool turns_end() const noexcept;
+    void end_overdue_turns();
     void drain(ServedDevice& device);
     [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;
     [[nodiscard]] ServedDevice* find_device(const ibv_context* verbs) noexcept;
@@ -140,7 +145,7 @@ class ReadServer {
     // first.
     std::list<Connection*> handshakes_;
     std::list<Reader*> waiting_;           // for the descriptor
-    std::uint32_t reading_ = 0;            // readers that were granted it and are still there
+    std::list<Reader*> turns_;             // readers that were granted it, the oldest turn first
     bool started_ = false;                 // somebody was granted it
     std::optional<Deadline> start_limit_;  // of the wait for more to start with
     std::uint64_t next_serial_ = 1;

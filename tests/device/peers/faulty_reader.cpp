@@ -2,16 +2,23 @@
 //   never-connects   does nothing for ever
 //   dies             is killed when its turn comes
 //   misses           looks at no data and takes every read for right
+//   stays:FILE       has its turn, creates the file and does nothing more until the server drops it
+//   follows:FILE     reads as it should, but not before the file is there
 #include "app/buffer_reader.hpp"
 #include "app/roles.hpp"
 #include "app/star.hpp"
+#include "rdma_read/rdma/read_client.hpp"
 #include "rdma_read/verify/pattern.hpp"
 
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -24,6 +31,31 @@ bool take_for_right(rdma_read::verify::Checker& checker, std::uint32_t slot) {
     rdma_read::verify::Pattern(server.run, static_cast<std::uint32_t>(server.server_rank))
         .fill(landed.destination, landed.remote_offset);
     return checker.finished(slot);
+}
+
+// Holds the descriptor and says nothing, as the reader of a host that died.
+rdma_read::verify::Result stay(const rdma_read::app::ReaderTask& task, const std::string& file) {
+    namespace rdma = rdma_read::rdma;
+    const auto deadline = rdma::Deadline::after(task.options.timeout * 4);
+    const auto& server = task.announcement.server;
+    rdma::ReadClientConfig config;
+    config.server = rdma::Address::parse(server.address, server.port).value();
+    config.hello = {task.announcement.run, static_cast<std::uint32_t>(task.rank)};
+    rdma::ReadClient client(config, deadline);
+    std::ofstream(file).close();
+    while (!client.ended() && !deadline.expired()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    rdma_read::verify::Result result;
+    result.outcome = rdma_read::verify::Outcome::read_failed;
+    result.phase = "read";
+    result.error = client.ended() ? "dropped by the server" : "never dropped";
+    return result;
+}
+
+// What follows the colon.
+std::string argument_of(const std::string& fault) {
+    return fault.substr(fault.find(':') + 1);
 }
 
 }  // namespace
@@ -42,6 +74,15 @@ int main(int argc, char** argv) {
         }
         if (fault == "dies") {
             kill(getpid(), SIGKILL);
+        }
+        if (fault.starts_with("stays:")) {
+            return stay(task, argument_of(fault));
+        }
+        if (fault.starts_with("follows:")) {
+            while (!std::filesystem::exists(argument_of(fault))) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            }
+            return rdma_read::app::real_roles().read(task);
         }
         for (;;) {
             pause();

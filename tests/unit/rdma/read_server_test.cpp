@@ -379,6 +379,62 @@ TEST_F(ConcurrencyTest, AReaderThatWaitsForItsTurnIsNotSilent) {
     EXPECT_TRUE(may_read(waiting));
 }
 
+TEST_F(ConcurrencyTest, ATurnEndsAtItsLimitWhenOthersWait) {
+    config_.concurrency = 1;
+    config_.turn_limit = std::chrono::milliseconds(20);
+    start();
+    fakes::Id& keeping = ready_reader(5);
+    const Deadline limit = Deadline::after(config_.turn_limit);
+    while (!limit.expired()) {
+        std::this_thread::yield();
+    }
+    summary_ = server_->step();
+    EXPECT_TRUE(may_read(keeping));
+    fakes::Id& waiting = ready_reader(1);
+    EXPECT_FALSE(keeping.live);
+    EXPECT_EQ(keeping.disconnects, 1);
+    EXPECT_TRUE(may_read(waiting));
+    EXPECT_THAT(server_->notices, ElementsAre(HasSubstr("rank 5: still there after its 0.02 s")));
+    EXPECT_EQ(summary_.finished, 1U);
+}
+
+TEST_F(ConcurrencyTest, AsManyTurnsEndAtTheirLimitAsReadersWait) {
+    config_.concurrency = 2;
+    config_.turn_limit = std::chrono::milliseconds(20);
+    start();
+    fakes::Id& first = ready_reader(0);
+    fakes::Id& second = ready_reader(1);
+    const Deadline limit = Deadline::after(config_.turn_limit);
+    while (!limit.expired()) {
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(may_read(ready_reader(2)));
+    EXPECT_FALSE(first.live);
+    EXPECT_TRUE(second.live);
+    EXPECT_TRUE(may_read(ready_reader(3)));
+    EXPECT_FALSE(second.live);
+}
+
+TEST_F(ConcurrencyTest, TheEndOfATurnIsNotSleptThrough) {
+    // As long as this is readable, serve() returns at once.
+    const UniqueFd stepping(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    config_.stop_fd = stepping.get();
+    config_.concurrency = 1;
+    config_.turn_limit = std::chrono::milliseconds(100);
+    ReadServer server(config_, exposed_);
+    server.on_notice([&](const std::string&) { server.stop(); });
+    for (const std::uint32_t rank : {5U, 1U}) {
+        fakes::Id& id = world.connect_request(listener(), device, hello_of(rank));
+        (void)server.serve();
+        world.happen(id, {RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 0});
+        world.receive(*id.qp, ready());
+        (void)server.serve();
+    }
+    eventfd_t count = 0;
+    ASSERT_EQ(eventfd_read(stepping.get(), &count), 0);
+    EXPECT_EQ(server.serve().connections, 2U);
+}
+
 TEST_F(ConcurrencyTest, AWaitingReaderThatComesAgainReplacesItsFirstAttempt) {
     config_.concurrency = 1;
     start();
