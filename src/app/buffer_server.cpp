@@ -17,8 +17,6 @@ namespace rdma_read::app {
 
 namespace {
 
-constexpr std::string_view kProgram = "rdma_read_mpi";
-
 // Between the end of a reader's own time, which begins with its turn, and that of the server's
 // patience: time for its goodbye.
 constexpr std::chrono::seconds kTurnGrace{2};
@@ -58,8 +56,8 @@ rdma::DevicePort choose_server_port(const Options& options) {
     const rdma::EventChannel channel;
     rdma::PortChoice choice = rdma::choose_port(rdma::list_device_ports(channel), wish);
     if (!choice.others.empty()) {
-        say(kProgram, fmt::format("the server listens on {}; also usable: {}",
-                                  rdma::describe({choice.port}), rdma::describe(choice.others)));
+        say(kMpiProgram, fmt::format("the server listens on {}; also usable: {}",
+                                     rdma::describe({choice.port}), rdma::describe(choice.others)));
     }
     return std::move(choice.port);
 }
@@ -93,14 +91,14 @@ BufferServer::BufferServer(const ServerTask& task, rdma::Buffer memory)
         }
     }
     server_.on_notice([rank = task.rank](const std::string& text) {
-        say(kProgram, fmt::format("server (rank {}): {}", rank, text));
+        say(kMpiProgram, fmt::format("server (rank {}): {}", rank, text));
     });
     thread_ = std::thread([this, rank = task.rank] {
         try {
             summary_ = server_.serve();
         } catch (const std::exception& error) {
             // The readers notice by themselves; this is the cause.
-            say(kProgram, fmt::format("server (rank {}) stopped: {}", rank, error.what()));
+            say(kMpiProgram, fmt::format("server (rank {}) stopped: {}", rank, error.what()));
         }
     });
 }

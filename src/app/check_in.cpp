@@ -21,7 +21,6 @@ namespace rdma_read::app {
 
 namespace {
 
-constexpr std::string_view kProgram = "rdma_read_mpi";
 // MPI_Init has brought all ranks together, so what is left is a moment's work on a busy host.
 constexpr std::chrono::seconds kPatience{60};
 // A host name and all options fit many times.
@@ -125,7 +124,7 @@ Decision decide(const std::vector<Introduction>& all, const Options* options) {
         return {kExitUsage,
                 fmt::format("{}: rank {} was started with other options than rank 0 ({}); give all "
                             "programs of a job the same options\n",
-                            kProgram, other - all.begin(),
+                            kMpiProgram, other - all.begin(),
                             differences(other->options, all.front().options))};
     }
     if (auto problem = contradiction_with_ranks(*options, static_cast<int>(all.size()))) {

@@ -3,6 +3,7 @@
 
 #include "app/atomic_file.hpp"
 #include "app/quantity.hpp"
+#include "app/say.hpp"
 
 #include <fmt/format.h>
 #include <net/if.h>
@@ -24,12 +25,10 @@ constexpr std::uint64_t kMostAtATime = 1'000'000;
 constexpr std::uint64_t kLastDevicePort = 255;
 constexpr std::size_t kLongestDeviceName = 63;  // IB_DEVICE_NAME_MAX, with its NUL
 
-constexpr std::string_view kProgram = "rdma_read_mpi";
-
 const CommandLineSpec& spec() {
     static const std::string seconds = "seconds above 0, at most 86400, such as 30 or 0.5";
     static const CommandLineSpec spec{
-        std::string(kProgram),
+        std::string(kMpiProgram),
         "mpirun -np N rdma_read_mpi",
         "Reads from one rank's memory by RDMA Read from every other rank, and checks every byte.",
         {
@@ -308,7 +307,7 @@ Options interpret(const CommandLine& line) {
 }
 
 std::string one_line(std::string_view problem) {
-    return fmt::format("{}: {}\n", kProgram, problem);
+    return fmt::format("{}: {}\n", kMpiProgram, problem);
 }
 
 }  // namespace

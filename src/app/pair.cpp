@@ -23,7 +23,6 @@ namespace rdma_read::app {
 
 namespace {
 
-constexpr std::string_view kProgram = "rdma_read";
 // What a client takes at most: the longest --size of a server.
 constexpr std::uint64_t kLongestText = 1ULL << 30U;
 constexpr std::chrono::milliseconds kGoodbye{1000};
@@ -116,7 +115,7 @@ std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options, cons
                        config, share, attempts,
                        [&](const rdma::Error& error) {
                            if (!told) {
-                               say(kProgram,
+                               say(kPairProgram,
                                    fmt::format(
                                        "{}; trying again until {} s "
                                        "have passed",
@@ -130,7 +129,7 @@ std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options, cons
             if (error.failure() == rdma::Failure::no_device || i + 1 == addresses.size()) {
                 throw;
             }
-            say(kProgram, with_hint(error.what(), error.hint()));
+            say(kPairProgram, with_hint(error.what(), error.hint()));
         }
     }
 }
@@ -150,16 +149,17 @@ int serve_text(const PairServerOptions& options) {
     const rdma::EventChannel channel;
     const auto bound = port_to_bind(channel, config.address);
     const auto server = listen(config, memory.bytes(), !options.bind);
-    server->on_notice([](const std::string& text) { say(kProgram, text); });
+    server->on_notice([](const std::string& text) { say(kPairProgram, text); });
     const auto ports = bound ? std::vector{*bound} : rdma::list_device_ports(channel);
-    say(kProgram, fmt::format("serving {} bytes on port {} of {}; read them with: rdma_read -c {} "
-                              "--port {}",
-                              options.size, server->address().port(), rdma::describe(ports),
-                              ports.empty() ? "<address>" : ports.front().address.to_string(),
-                              server->address().port()));
+    say(kPairProgram,
+        fmt::format("serving {} bytes on port {} of {}; read them with: rdma_read -c {} "
+                    "--port {}",
+                    options.size, server->address().port(), rdma::describe(ports),
+                    ports.empty() ? "<address>" : ports.front().address.to_string(),
+                    server->address().port()));
     const rdma::ServeSummary summary = server->serve(options.clients);
     if (options.clients > 0 && summary.finished < options.clients) {
-        say(kProgram,
+        say(kPairProgram,
             fmt::format("stopped after {} of {} clients", summary.finished, options.clients));
         return kExitFailed;
     }
@@ -187,11 +187,12 @@ int read_text(const PairClientOptions& options) {
     WholeBuffer whole(memory->bytes());
     const auto summary = rdma::ReadStream(*client).run_one(whole, deadline);
     if (summary.failure) {
-        say(kProgram, with_hint(summary.failure->message, summary.failure->hint));
+        say(kPairProgram, with_hint(summary.failure->message, summary.failure->hint));
         return kExitFailed;
     }
     if (std::ranges::all_of(memory->bytes(), [](auto byte) { return byte == kUntouched; })) {
-        say(kProgram, "the read completed, but brought nothing; check the device and its driver");
+        say(kPairProgram,
+            "the read completed, but brought nothing; check the device and its driver");
         return kExitFailed;
     }
     client->disconnect(rdma::Deadline::after(kGoodbye));
@@ -209,10 +210,10 @@ int rdma_read_main(int argc, const char* const* argv) {
             return read_text(*client);
         }
     } catch (const UsageError& error) {
-        say(kProgram, error.what());
+        say(kPairProgram, error.what());
         return kExitUsage;
     } catch (const rdma::Error& error) {
-        say(kProgram, with_hint(error.what(), error.hint()));
+        say(kPairProgram, with_hint(error.what(), error.hint()));
         return error.failure() == rdma::Failure::no_device ? kExitNoDevice : kExitFailed;
     }
     const auto& exit = std::get<EarlyExit>(parsed);

@@ -2,6 +2,7 @@
 #include "app/pair_options.hpp"
 
 #include "app/quantity.hpp"
+#include "app/say.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,6 @@ constexpr std::uint64_t kMostClients = 1'000'000;
 constexpr std::uint64_t kLastPort = std::numeric_limits<std::uint16_t>::max();
 constexpr std::size_t kLongestHostName = 253;  // RFC 1035, section 2.3.4, without the last dot
 
-constexpr std::string_view kProgram = "rdma_read";
 constexpr std::string_view kUsage =
     "usage: rdma_read -s [--bind ADDR] [--port N] [--message TEXT] [--size BYTES] [--clients N] "
     "[--token-file FILE]  or  rdma_read -c SERVER [--port N] [--timeout SECONDS] "
@@ -25,7 +25,7 @@ constexpr std::string_view kUsage =
 
 const CommandLineSpec& spec() {
     static const CommandLineSpec spec{
-        std::string(kProgram),
+        std::string(kPairProgram),
         "rdma_read -s | -c SERVER",
         "Reads a text from another node's memory by RDMA Read: a server (-s) on one node, a "
         "client\n"
@@ -197,7 +197,7 @@ ParsedPairOptions parse_pair_options(int argc, const char* const* argv) {
         return interpret(line);
     } catch (const UsageError& error) {
         return EarlyExit{.code = kExitUsage,
-                         .text = fmt::format("{}: {}\n{}", kProgram, error.what(), kUsage),
+                         .text = fmt::format("{}: {}\n{}", kPairProgram, error.what(), kUsage),
                          .to_stderr = true};
     }
 }

@@ -6,6 +6,10 @@
 
 namespace rdma_read::app {
 
+/// The names with which the programs begin their lines.
+inline constexpr std::string_view kMpiProgram = "rdma_read_mpi";
+inline constexpr std::string_view kPairProgram = "rdma_read";
+
 /// Writes "program: text" and a newline with a single write(2). Control characters in the text are
 /// shown as '?', since it may quote a peer.
 void say(std::string_view program, std::string_view text) noexcept;

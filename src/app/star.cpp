@@ -26,7 +26,6 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::string_view kProgram = "rdma_read_mpi";
 // Between a reader's own deadline and the root's patience: time for its result to arrive.
 constexpr std::chrono::seconds kGrace{5};
 // What is left to report in once somebody asked to stop: mpirun(1) of Open MPI kills its ranks one
@@ -245,7 +244,7 @@ int Root::play() {
     explain_bounds(report_, run().options);
     warn_of_shared_cores(report_, run().options);
     for (const std::string& warning : collected_warnings(report_)) {
-        say(kProgram, warning);
+        say(kMpiProgram, warning);
     }
     const int exit_code = print(verify::judge(report_).exit_code);
     const cluster::Wait wait = stop().requested()
@@ -291,13 +290,13 @@ void Root::finish_server(verify::ServerInfo& info) {
         try {
             info = verify::decode_server_info(message->bytes);
         } catch (const verify::CodecError& error) {
-            say(kProgram, fmt::format("the server's closing message: {}", error.what()));
+            say(kMpiProgram, fmt::format("the server's closing message: {}", error.what()));
         }
     }
 }
 
 int Root::nothing_to_read(const std::string& error, const std::string& hint) {
-    say(kProgram, with_hint(error, hint));
+    say(kMpiProgram, with_hint(error, hint));
     report_.run = announcement().run;
     report_.servers = {announcement().server};
     report_.results = Collector(comm(), announcement(), run().hosts)
@@ -318,7 +317,7 @@ int Root::write_reports(int exit_code) {
             write_whole(*run().options.json, text);
         }
     } catch (const std::exception& error) {
-        say(kProgram, fmt::format("the JSON report was not written: {}", error.what()));
+        say(kMpiProgram, fmt::format("the JSON report was not written: {}", error.what()));
         return exit_code == verify::kExitPass ? verify::kExitFail : exit_code;
     }
     return exit_code;
@@ -332,7 +331,7 @@ int Root::print(int exit_code) {
             const bool colour = run().out.is_terminal() && !run().launch.rank;
             run().out.write(verify::to_text(report_, colour));
         } catch (const std::exception& error) {
-            say(kProgram, fmt::format("the table was not printed: {}", error.what()));
+            say(kMpiProgram, fmt::format("the table was not printed: {}", error.what()));
             exit_code = exit_code == verify::kExitPass ? verify::kExitFail : exit_code;
         }
     }
@@ -390,7 +389,7 @@ int run_parsed(const Options* options, const EarlyExit* early,
                const Roles& roles) {
     if (const auto problem = no_start(launch)) {
         if (launch.speaks && early == nullptr) {
-            say(kProgram, *problem);
+            say(kMpiProgram, *problem);
         }
         return early != nullptr ? early->code : verify::kExitNothingRead;
     }
@@ -407,13 +406,13 @@ int run_parsed(const Options* options, const EarlyExit* early,
         }
         if (const auto problem = too_few(launch, communicator.size())) {
             if (speaks(launch, communicator)) {
-                say(kProgram, *problem);
+                say(kMpiProgram, *problem);
             }
             return verify::kExitNothingRead;
         }
         return run_star({*options, launch, session, communicator, out, together.hosts, roles});
     } catch (const std::exception& error) {
-        say(kProgram, fmt::format("rank {}: {}", communicator.rank(), error.what()));
+        say(kMpiProgram, fmt::format("rank {}: {}", communicator.rank(), error.what()));
         session.abort(verify::kExitFail);
     }
 }
