@@ -109,8 +109,7 @@ build() {
     local tree=$root/build/$1
     title "build $1"
     shift
-    run_step cmake -G "Unix Makefiles" -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON \
-        -DRDMA_READ_TESTS_TOGETHER=ON "$@" >"$log" 2>&1 || {
+    run_step cmake -G "Unix Makefiles" -S "$root" -B "$tree" -DRDMA_READ_BUILD_TESTS=ON -DRDMA_READ_WARNINGS_AS_ERRORS=ON "$@" >"$log" 2>&1 || {
         cat -- "$log"
         return 1
     }
@@ -202,7 +201,7 @@ sanitized_tests() {
 # functions, which have no frame pointer.
 export LSAN_OPTIONS="suppressions=\"$here/leaks_of_libraries.txt\":print_suppressions=0"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
-if build tests; then
+if build tests -DRDMA_READ_TESTS_TOGETHER=ON; then
     left_out='^(device|faults|nodes|slurm)$'
     if [[ $quick == yes ]]; then left_out='^(device|faults|nodes|slurm|static)$'; fi
     allow_any_mpirun

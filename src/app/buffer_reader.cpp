@@ -213,11 +213,11 @@ verify::Checker::Config Reader::checker_config(std::uint64_t bytes) const {
 void Reader::connect(std::span<std::byte> memory) {
     // The descriptor is the permission to read, and whoever has to wait for it has its whole budget
     // still before it.
-    const auto turns = task_.options.turns_before(static_cast<std::uint32_t>(task_.ranks) - 1);
+    const auto wait = task_.options.longest_wait(static_cast<std::uint32_t>(task_.ranks) - 1);
     auto connected = rdma::connect_with_retry(
-        client_config(memory), rdma::Deadline::after(task_.options.timeout * (turns + 1)),
+        client_config(memory), rdma::Deadline::after(wait + task_.options.timeout),
         result_.attempts, [this](const rdma::Error& error) { note_attempt(error.what()); });
-    if (turns > 0) {
+    if (wait > std::chrono::nanoseconds::zero()) {
         deadline_ = rdma::Deadline::after(task_.options.timeout);
     }
     result_.read_started = utc_now_precisely();

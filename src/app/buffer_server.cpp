@@ -17,10 +17,6 @@ namespace rdma_read::app {
 
 namespace {
 
-// Between the end of a reader's own time, which begins with its turn, and that of the server's
-// patience: time for its goodbye.
-constexpr std::chrono::seconds kTurnGrace{2};
-
 rdma::ReadServerConfig server_config(const ServerTask& task) {
     rdma::ReadServerConfig config;
     config.address = choose_server_port(task.options).address.with_port(task.options.port);
@@ -30,8 +26,7 @@ rdma::ReadServerConfig server_config(const ServerTask& task) {
         task.options.qps + (task.options.self_test ? kThrowAwayQueuePairs : 0);
     config.max_connections = static_cast<std::uint32_t>(task.ranks) * config.queue_pairs_per_rank;
     config.concurrency = task.options.concurrency;
-    config.turn_limit =
-        std::chrono::ceil<std::chrono::milliseconds>(task.options.timeout) + kTurnGrace;
+    config.turn_limit = std::chrono::ceil<std::chrono::milliseconds>(task.options.turn());
     // The descriptor is the start signal: what is measured is the load of all of them.
     const auto readers = static_cast<std::uint32_t>(task.ranks) - 1;
     config.start_together =

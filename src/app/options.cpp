@@ -57,7 +57,8 @@ const CommandLineSpec& spec() {
              "Rank of the server. Default 0."},
             {"--concurrency", "N", fmt::format("0 to {}", kMostAtATime),
              "Readers that read from the server at a time, the others\n"
-             "wait for their turn; 0: all. Default 0."},
+             "wait for their turn; 0: all. One that is still there five\n"
+             "seconds after its --timeout is dropped. Default 0."},
             {"--server-ip", "ADDR", "a literal IPv4 or IPv6 address without scope",
              "Address on which the server listens. Default: chosen\nautomatically."},
             {"--interface", "NAME",
@@ -316,8 +317,9 @@ std::uint64_t Options::largest_size() const {
     return *std::max_element(sizes.begin(), sizes.end());
 }
 
-std::uint32_t Options::turns_before(std::uint32_t readers) const {
-    return concurrency == 0 || readers == 0 ? 0 : (readers - 1) / concurrency;
+std::chrono::nanoseconds Options::longest_wait(std::uint32_t readers) const {
+    const std::uint32_t turns = concurrency == 0 || readers == 0 ? 0 : (readers - 1) / concurrency;
+    return turn() * turns;
 }
 
 std::uint64_t Options::buffer_bytes() const {

@@ -63,9 +63,14 @@ struct Options {
     [[nodiscard]] rdma::Pages pages() const {
         return hugepages ? rdma::Pages::huge : rdma::Pages::normal;
     }
-    /// How many budgets of `timeout` a reader may wait for its turn, when `readers` come at once: 0
-    /// where all read at a time.
-    [[nodiscard]] std::uint32_t turns_before(std::uint32_t readers) const;
+    /// How long after it got the descriptor a reader may still be there while others wait for it:
+    /// its own budget, which begins then, and time for a last check and its goodbye.
+    [[nodiscard]] std::chrono::nanoseconds turn() const {
+        return timeout + std::chrono::seconds{5};
+    }
+    /// How long a reader may have to wait for its turn, when `readers` come at once: 0 where all
+    /// read at a time.
+    [[nodiscard]] std::chrono::nanoseconds longest_wait(std::uint32_t readers) const;
     /// Bytes to expose: what the user chose, else the least that is needed.
     [[nodiscard]] std::uint64_t buffer_bytes() const;
 };

@@ -123,8 +123,8 @@ bool Rank::announce(const std::atomic<bool>* stop) {
     if (announcement_.server.host.empty()) {
         announcement_.server.host = run_.hosts.at(static_cast<std::size_t>(run_.options.server));
     }
-    const auto turns = run_.options.turns_before(static_cast<std::uint32_t>(comm().size()) - 1);
-    root_deadline_ = steady_clock::now() + run_.options.timeout * (turns + 1) + kGrace;
+    const auto wait = run_.options.longest_wait(static_cast<std::uint32_t>(comm().size()) - 1);
+    root_deadline_ = steady_clock::now() + wait + run_.options.timeout + kGrace;
     return heard;
 }
 

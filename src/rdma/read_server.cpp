@@ -422,8 +422,7 @@ void ReadServer::completed(const ibv_wc& completion) {
             notice(fmt::format("reader of rank {}: work completion {} ({})", connection.hello.rank,
                                ibv_wc_status_str(completion.status),
                                static_cast<int>(completion.status)));
-            connection.id.disconnect();
-            drop(connection);
+            hang_up(connection);
         }
         return;
     }
@@ -435,8 +434,7 @@ void ReadServer::completed(const ibv_wc& completion) {
     if (!is_ready(message)) {
         notice(fmt::format("reader of rank {}: its first message is not of this protocol",
                            connection.hello.rank));
-        connection.id.disconnect();
-        drop(connection);
+        hang_up(connection);
         return;
     }
     connection.said_ready = true;
@@ -523,8 +521,7 @@ void ReadServer::send_descriptor(Connection& connection) {
         }
     } catch (const Error& error) {
         notice(fmt::format("reader of rank {}: {}", connection.hello.rank, error.what()));
-        connection.id.disconnect();
-        drop(connection);
+        hang_up(connection);
     }
 }
 
@@ -534,6 +531,11 @@ void ReadServer::drop(Connection& connection) {
     ++connection.device.dropped;
     by_id_.erase(connection.id.get());
     connections_.erase(connection.serial);
+}
+
+void ReadServer::hang_up(Connection& connection) {
+    connection.id.disconnect();
+    drop(connection);
 }
 
 void ReadServer::join_reader(Connection& connection) {
@@ -571,29 +573,27 @@ void ReadServer::drop_silent_peers() {
         Connection& silent = *handshakes_.front();
         notice(
             fmt::format("reader of rank {}: connected and then said nothing", silent.hello.rank));
-        silent.id.disconnect();
-        drop(silent);
+        hang_up(silent);
     }
 }
 
-bool ReadServer::turns_end() const noexcept {
+bool ReadServer::turns_are_limited() const noexcept {
     return config_.turn_limit > std::chrono::milliseconds::zero() && !turns_.empty()
            && !waiting_.empty();
 }
 
 void ReadServer::end_overdue_turns() {
-    while (turns_end() && turns_.front()->turn_limit.expired()) {
+    while (turns_are_limited() && turns_.front()->turn_limit.expired()) {
         // The last of them takes the reader with it.
         const std::vector<Connection*> connections = turns_.front()->connections;
         const auto open =
             std::ranges::find_if(connections, [](auto* each) { return each != nullptr; });
-        notice(fmt::format("reader of rank {}: still there after its {} s, and others wait",
-                           (*open)->hello.rank,
-                           std::chrono::duration<double>(config_.turn_limit).count()));
+        notice(fmt::format(
+            "reader of rank {}: dropped, it is still there after {} s and others wait",
+            (*open)->hello.rank, std::chrono::duration<double>(config_.turn_limit).count()));
         for (Connection* const connection : connections) {
             if (connection != nullptr) {
-                connection->id.disconnect();
-                drop(*connection);
+                hang_up(*connection);
             }
         }
         grant_waiting();
@@ -631,7 +631,7 @@ Deadline ReadServer::next_limit() const noexcept {
     if (!started_ && !waiting_.empty() && start_limit_) {
         limit = limit.or_earlier(*start_limit_);
     }
-    if (turns_end()) {
+    if (turns_are_limited()) {
         limit = limit.or_earlier(turns_.front()->turn_limit);
     }
     return limit;

@@ -133,5 +133,16 @@ TEST_F(Load, AReadersBudgetBeginsWithItsTurn) {
     }
 }
 
+TEST_F(Load, AReaderMayUseItsWholeTurnUp) {
+    const auto result = run(launch(3, {"--concurrency", "1", "--iterations", "100000000", "--size",
+                                       "4K", "--timeout", "3", "--json", report_path()}));
+    expect_status(result, 1);
+    EXPECT_THAT(result.err, testing::Not(HasSubstr("dropped")));
+    for (const auto& reader : report().at("results")) {
+        EXPECT_EQ(reader.at("outcome"), "TIMEOUT") << reader.dump(2);
+        EXPECT_EQ(reader.at("phase"), "read");
+    }
+}
+
 }  // namespace
 }  // namespace rdma_read::test

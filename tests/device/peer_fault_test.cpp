@@ -125,7 +125,7 @@ TEST_F(PeerFault, AReaderThatKeepsItsTurnIsDroppedAndTheOthersRead) {
                                     std::to_string(kTimeout), "--json", report_path()}));
     expect_status(result, 1);
     EXPECT_LT(result.seconds, kLatest) << told(result);
-    EXPECT_THAT(result.err, HasSubstr("rank 1: still there after its"));
+    EXPECT_THAT(result.err, HasSubstr("rank 1: dropped, it is still there after"));
     const auto parsed = report();
     EXPECT_EQ(result_of(parsed, 1).at("error"), "dropped by the server");
     EXPECT_EQ(result_of(parsed, 2).at("outcome"), "PASS");

@@ -45,8 +45,8 @@ struct ReadServerConfig {
     /// that are ready get it in the order in which they became so, each when one that has it has
     /// gone. How long they wait is up to their own deadlines. 0: all.
     std::uint32_t concurrency = 0;
-    /// How long a reader may have the descriptor while others wait for it: one whose host died
-    /// without a word would have it for ever. It is dropped then. 0: as long as it likes.
+    /// How long after it got the descriptor a reader may be dropped for others that wait for it:
+    /// one that is frozen, or whose host died without a word, would have it for ever. 0: never.
     std::chrono::milliseconds turn_limit{0};
     /// Readers that are to begin together: nobody gets the descriptor before so many are ready, or
     /// before `start_patience` has passed without a further one. 0: each at once.
@@ -121,7 +121,9 @@ class ReadServer {
     void join_reader(Connection& connection);
     void leave_reader(Connection& connection);
     void drop_silent_peers();
-    [[nodiscard]] bool turns_end() const noexcept;
+    // A reader that goes for something that it did or did not do.
+    void hang_up(Connection& connection);
+    [[nodiscard]] bool turns_are_limited() const noexcept;
     void end_overdue_turns();
     void drain(ServedDevice& device);
     [[nodiscard]] Connection* find(const rdma_cm_id* id) noexcept;

@@ -33,13 +33,14 @@ bool take_for_right(rdma_read::verify::Checker& checker, std::uint32_t slot) {
     return checker.finished(slot);
 }
 
-// Holds the descriptor and says nothing, as the reader of a host that died.
+// Holds the descriptor and says nothing, as a frozen reader.
 rdma_read::verify::Result stay(const rdma_read::app::ReaderTask& task, const std::string& file) {
     namespace rdma = rdma_read::rdma;
     const auto deadline = rdma::Deadline::after(task.options.timeout * 4);
     const auto& server = task.announcement.server;
     rdma::ReadClientConfig config;
     config.server = rdma::Address::parse(server.address, server.port).value();
+    config.stop = task.stop;
     config.hello = {task.announcement.run, static_cast<std::uint32_t>(task.rank)};
     rdma::ReadClient client(config, deadline);
     std::ofstream(file).close();

@@ -307,11 +307,17 @@ TEST(Options, ABufferForTheLargestReadHoldsTheWindowBehindIt) {
 }
 
 TEST(Options, AReaderWaitsForAsManyTurnsAsOthersMayHaveBeforeIt) {
-    EXPECT_EQ(parsed({}).turns_before(1000), 0U);
-    EXPECT_EQ(parsed({"--concurrency", "2"}).turns_before(0), 0U);
-    EXPECT_EQ(parsed({"--concurrency", "2"}).turns_before(2), 0U);
-    EXPECT_EQ(parsed({"--concurrency", "2"}).turns_before(3), 1U);
-    EXPECT_EQ(parsed({"--concurrency", "1"}).turns_before(7), 6U);
+    constexpr std::chrono::nanoseconds kNone{0};
+    EXPECT_EQ(parsed({}).longest_wait(1000), kNone);
+    const Options two = parsed({"--concurrency", "2"});
+    EXPECT_EQ(two.longest_wait(0), kNone);
+    EXPECT_EQ(two.longest_wait(2), kNone);
+    EXPECT_EQ(two.longest_wait(3), two.turn());
+    EXPECT_EQ(parsed({"--concurrency", "1"}).longest_wait(7), 6 * two.turn());
+}
+
+TEST(Options, ATurnLastsLongerThanAReadersOwnBudget) {
+    EXPECT_GE(parsed({"--timeout", "7"}).turn(), std::chrono::seconds(9));
 }
 
 TEST(Options, HelpNamesEveryOptionWithItsDefaultAndTheExitCodes) {

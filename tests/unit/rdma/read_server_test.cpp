@@ -394,7 +394,8 @@ TEST_F(ConcurrencyTest, ATurnEndsAtItsLimitWhenOthersWait) {
     EXPECT_FALSE(keeping.live);
     EXPECT_EQ(keeping.disconnects, 1);
     EXPECT_TRUE(may_read(waiting));
-    EXPECT_THAT(server_->notices, ElementsAre(HasSubstr("rank 5: still there after its 0.02 s")));
+    EXPECT_THAT(server_->notices,
+                ElementsAre(HasSubstr("rank 5: dropped, it is still there after 0.02 s")));
     EXPECT_EQ(summary_.finished, 1U);
 }
 
@@ -506,6 +507,30 @@ TEST_F(QueuePairsTest, EachOfAReadersQueuePairsIsGivenTheDescriptorAndTheyCountA
     }
     EXPECT_EQ(summary_.finished, 1U);
     EXPECT_EQ(summary_.refused, 0U);
+}
+
+TEST_F(QueuePairsTest, AReadersTurnEndsWithAllItsConnectionsAndItMayComeAgain) {
+    config_.concurrency = 1;
+    config_.max_connections = 8;
+    config_.turn_limit = std::chrono::milliseconds(20);
+    start();
+    std::vector<fakes::Id*> ids{&ready_connection(1, 0), &connected(1, 1), &ready_connection(1, 2)};
+    EXPECT_TRUE(may_read(*ids.front()));
+    const Deadline limit = Deadline::after(config_.turn_limit);
+    while (!limit.expired()) {
+        std::this_thread::yield();
+    }
+    fakes::Id& other = ready_connection(2, 0);
+    for (const fakes::Id* const id : ids) {
+        EXPECT_FALSE(id->live);
+        EXPECT_EQ(id->disconnects, 1);
+    }
+    EXPECT_THAT(server_->notices, ElementsAre(HasSubstr("rank 1: dropped")));
+    EXPECT_EQ(summary_.finished, 1U);
+    EXPECT_TRUE(may_read(other));
+    fakes::Id& again = ready_connection(1, 0);
+    happen(other, RDMA_CM_EVENT_DISCONNECTED);
+    EXPECT_TRUE(may_read(again));
 }
 
 TEST_F(QueuePairsTest, AnIndexBeyondTheBoundIsRefusedWithAReasonOfItsOwn) {
