@@ -1,11 +1,9 @@
 // One event loop for all readers: requests, first messages, descriptors, goodbyes.
 #include "rdma_read/rdma/read_server.hpp"
 
-#include "rdma_read/rdma/buffer.hpp"
-#include "rdma_read/rdma/completion_queue.hpp"
+#include "rdma/served_device.hpp"
 #include "rdma_read/rdma/deadline.hpp"
 #include "rdma_read/rdma/error.hpp"
-#include "rdma_read/rdma/memory_region.hpp"
 #include "rdma_read/rdma/queue_pair.hpp"
 #include "rdma_read/rdma/wait_set.hpp"
 
@@ -24,12 +22,6 @@ namespace {
 // A stranger who comes again and again must not fill the log.
 constexpr std::uint64_t kRefusalsTold = 10;
 constexpr std::uint64_t kRefusalsPerSum = 1000;
-
-// One slot of message memory holds what a connection receives and what it sends.
-constexpr std::size_t kSlotBytes = 64;
-constexpr std::size_t kSendOffset = 32;
-// A receive longer than any message of this protocol: a longer one arrives and is refused here.
-static_assert(kReadyBytes < kSendOffset && kRemoteBufferBytes <= kSlotBytes - kSendOffset);
 
 CmId bound_id(const EventChannel& channel, const Address& address) {
     CmId id(channel);
@@ -70,72 +62,7 @@ double thread_cpu_seconds() noexcept {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-// A receive and a send.
-constexpr std::uint32_t kCompletionsPerConnection = 2;
-// Connections that are gone may have left theirs, until these are looked at.
-constexpr std::uint32_t kDroppedBetweenLooks = 64;
-
-struct Limits {
-    std::uint8_t responder_resources = 0;
-    std::uint32_t connections = 1;
-
-    [[nodiscard]] int completions() const noexcept {
-        return static_cast<int>(kCompletionsPerConnection * (connections + kDroppedBetweenLooks));
-    }
-};
-
-Limits limits_of(ibv_context* verbs, std::uint32_t max_connections) {
-    ibv_device_attr attributes{};
-    check_errno_value(ibv_query_device(verbs, &attributes),
-                      {Phase::setup, "ibv_query_device", device_name(verbs)});
-    Limits limits;
-    limits.responder_resources =
-        static_cast<std::uint8_t>(std::clamp(attributes.max_qp_rd_atom, 0, 255));
-    const auto longest_queue = static_cast<std::uint32_t>(std::max(attributes.max_cqe, 0));
-    const auto fit = std::max(longest_queue / kCompletionsPerConnection, kDroppedBetweenLooks + 1)
-                     - kDroppedBetweenLooks;
-    limits.connections = std::clamp<std::uint32_t>(max_connections, 1, fit);
-    return limits;
-}
-
 }  // namespace
-
-// What a server needs on each device that readers come in through: one completion queue and one
-// registration of the buffer for all of the device's connections.
-struct ReadServer::ServedDevice {
-    ServedDevice(ibv_context* context, std::span<std::byte> buffer, std::uint32_t max_connections)
-        : verbs(context),
-          limits(limits_of(context, max_connections)),
-          pd(allocate_pd(context)),
-          cq(context, limits.completions()),
-          exposed(pd.get(), buffer, Intent::exposed_for_read),
-          message_memory(kSlotBytes * limits.connections),
-          messages(pd.get(), message_memory.bytes(), Intent::messages) {
-        free_slots.reserve(limits.connections);
-        for (std::uint32_t slot = limits.connections; slot > 0; --slot) {
-            free_slots.push_back(slot - 1);
-        }
-        cq.arm();
-    }
-
-    [[nodiscard]] std::span<std::byte> incoming(std::uint32_t slot) const {
-        return messages.memory().subspan(slot * kSlotBytes, kSendOffset);
-    }
-    [[nodiscard]] std::span<std::byte> outgoing(std::uint32_t slot) const {
-        return messages.memory().subspan(slot * kSlotBytes + kSendOffset, kRemoteBufferBytes);
-    }
-
-    ibv_context* verbs;
-    Limits limits;
-    PdHandle pd;
-    CompletionQueue cq;
-    MemoryRegion exposed;
-    Buffer message_memory;
-    MemoryRegion messages;
-    std::vector<std::uint32_t> free_slots;
-    // Connections dropped since the queue was last found empty.
-    std::uint32_t dropped = 0;
-};
 
 // One rank with all its connections, which are one reader to the outside.
 struct ReadServer::Reader {
@@ -338,7 +265,7 @@ std::optional<Refusal> ReadServer::objection_to(const Hello& hello, ServedDevice
     if (device == nullptr) {
         return Refusal::server_full;
     }
-    if (device->dropped >= kDroppedBetweenLooks) {
+    if (device->needs_a_look()) {
         // In a storm of connections that come and go there is no other look before the queue is
         // full of what they left.
         drain(*device);
@@ -614,7 +541,7 @@ void ReadServer::drain(ServedDevice& device) {
     }
 }
 
-ReadServer::ServedDevice* ReadServer::find_device(const ibv_context* verbs) noexcept {
+ServedDevice* ReadServer::find_device(const ibv_context* verbs) noexcept {
     const auto found =
         std::ranges::find_if(devices_, [&](const auto& device) { return device->verbs == verbs; });
     return found == devices_.end() ? nullptr : found->get();

@@ -22,6 +22,8 @@
 
 namespace rdma_read::rdma {
 
+struct ServedDevice;  // internal to the library
+
 /// How a server behaves.
 struct ReadServerConfig {
     /// Where to listen; port 0 takes any free one. An IPv6 wildcard listens on every address of
@@ -103,7 +105,6 @@ class ReadServer {
   private:
     struct Connection;
     struct Reader;
-    struct ServedDevice;
 
     void handle(CmEvent event);
     void request(CmEvent event);
