@@ -3,6 +3,7 @@
 
 #include "app/buffer_server.hpp"
 #include "app/caveat.hpp"
+#include "app/checked_reads.hpp"
 #include "app/host.hpp"
 #include "app/placement.hpp"
 #include "app/port_counters.hpp"
@@ -63,45 +64,6 @@ verify::Outcome outcome_of(rdma::Failure failure, rdma::Phase phase) {
     }
     return verify::Outcome::read_failed;
 }
-
-// Lets the checker say where each read goes and look at what it brought, and knows how long that
-// took: of a sample, because two looks at the clock for every short read would cost more than the
-// check.
-class CheckedReads : public rdma::ReadSink {
-  public:
-    CheckedReads(verify::Checker& checker, ReadCheck check) : checker_(checker), check_(check) {}
-    [[nodiscard]] std::optional<double> checking_s() const noexcept {
-        if (sampled_ == 0) {
-            return std::nullopt;
-        }
-        return std::chrono::duration<double>(sampled_time_).count()
-               * (static_cast<double>(reads_) / static_cast<double>(sampled_));
-    }
-    rdma::ReadRequest next(std::uint32_t slot) override {
-        const auto target = checker_.next(slot);
-        return {target.remote_offset, target.destination};
-    }
-    void finished(std::uint32_t slot) override {
-        if (reads_++ % kSampleEvery != 0) {
-            check_(checker_, slot);
-            return;
-        }
-        const auto begin = std::chrono::steady_clock::now();
-        check_(checker_, slot);
-        sampled_time_ += std::chrono::steady_clock::now() - begin;
-        ++sampled_;
-    }
-
-  private:
-    // A prime: reads finish in groups, and not always the first of one is to be looked at.
-    static constexpr std::uint64_t kSampleEvery = 17;
-
-    verify::Checker& checker_;
-    ReadCheck check_;
-    std::uint64_t reads_ = 0;
-    std::uint64_t sampled_ = 0;
-    std::chrono::nanoseconds sampled_time_{};
-};
 
 class Reader {
   public:
