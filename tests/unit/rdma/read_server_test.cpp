@@ -56,6 +56,12 @@ class ReadServerTest : public fakes::WorldTest {
         config_.max_connections = 4;
     }
     void start() { server_.emplace(config_, exposed_); }
+    static void await(Deadline deadline) {
+        while (!deadline.expired()) {
+            std::this_thread::yield();
+        }
+    }
+    static void pass(std::chrono::nanoseconds time) { await(Deadline::after(time)); }
     void TearDown() override {
         server_.reset();
         WorldTest::TearDown();
@@ -264,9 +270,7 @@ TEST_F(ReadServerTest, AReaderThatHasItsDescriptorMayStayLongerThanTheHandshakeL
     start();
     const Deadline limit = Deadline::after(config_.handshake_limit);
     fakes::Id& id = reader(5);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    await(limit);
     summary_ = server_->step();
     EXPECT_TRUE(id.live);
     EXPECT_THAT(server_->notices, IsEmpty());
@@ -327,10 +331,7 @@ TEST_F(ConcurrencyTest, AReaderThatDoesNotComeDoesNotHoldUpTheOthers) {
     config_.start_patience = std::chrono::milliseconds(20);
     start();
     fakes::Id& first = ready_reader(0);
-    const Deadline limit = Deadline::after(config_.start_patience);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    pass(config_.start_patience);
     summary_ = server_->step();
     EXPECT_TRUE(may_read(first));
 }
@@ -370,9 +371,7 @@ TEST_F(ConcurrencyTest, AReaderThatWaitsForItsTurnIsNotSilent) {
     const Deadline limit = Deadline::after(config_.handshake_limit);
     fakes::Id& reading = ready_reader(0);
     fakes::Id& waiting = ready_reader(1);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    await(limit);
     summary_ = server_->step();
     EXPECT_THAT(server_->notices, IsEmpty());
     happen(reading, RDMA_CM_EVENT_DISCONNECTED);
@@ -384,10 +383,7 @@ TEST_F(ConcurrencyTest, ATurnEndsAtItsLimitWhenOthersWait) {
     config_.turn_limit = std::chrono::milliseconds(20);
     start();
     fakes::Id& keeping = ready_reader(5);
-    const Deadline limit = Deadline::after(config_.turn_limit);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    pass(config_.turn_limit);
     summary_ = server_->step();
     EXPECT_TRUE(may_read(keeping));
     fakes::Id& waiting = ready_reader(1);
@@ -405,10 +401,7 @@ TEST_F(ConcurrencyTest, AsManyTurnsEndAtTheirLimitAsReadersWait) {
     start();
     fakes::Id& first = ready_reader(0);
     fakes::Id& second = ready_reader(1);
-    const Deadline limit = Deadline::after(config_.turn_limit);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    pass(config_.turn_limit);
     EXPECT_TRUE(may_read(ready_reader(2)));
     EXPECT_FALSE(first.live);
     EXPECT_TRUE(second.live);
@@ -516,10 +509,7 @@ TEST_F(QueuePairsTest, AReadersTurnEndsWithAllItsConnectionsAndItMayComeAgain) {
     start();
     std::vector<fakes::Id*> ids{&ready_connection(1, 0), &connected(1, 1), &ready_connection(1, 2)};
     EXPECT_TRUE(may_read(*ids.front()));
-    const Deadline limit = Deadline::after(config_.turn_limit);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    pass(config_.turn_limit);
     fakes::Id& other = ready_connection(2, 0);
     for (const fakes::Id* const id : ids) {
         EXPECT_FALSE(id->live);
@@ -593,12 +583,6 @@ TEST_F(QueuePairsTest, AReaderWhoseDescriptorsCannotBeSentIsNotCountedAndLetsThe
 TEST_F(QueuePairsTest, AReaderThatStillConnectsItsQueuePairsIsNotSilent) {
     config_.handshake_limit = std::chrono::milliseconds(200);
     start();
-    const auto pass = [](std::chrono::nanoseconds time) {
-        const Deadline end = Deadline::after(time);
-        while (!end.expired()) {
-            std::this_thread::yield();
-        }
-    };
     fakes::Id& first = connected(1, 0);
     fakes::Id& other = connected(2, 0);
     const Deadline limit_of_first = Deadline::after(config_.handshake_limit);
@@ -623,10 +607,7 @@ TEST_F(QueuePairsTest, ASilentQueuePairOfAReaderIsDroppedAlone) {
     start();
     fakes::Id& reading = ready_connection(1, 0);
     fakes::Id& silent = connected(1, 1);
-    const Deadline limit = Deadline::after(config_.handshake_limit);
-    while (!limit.expired()) {
-        std::this_thread::yield();
-    }
+    pass(config_.handshake_limit);
     summary_ = server_->step();
     EXPECT_TRUE(reading.live);
     EXPECT_FALSE(silent.live);
