@@ -23,21 +23,21 @@ bool is_digit(char c) noexcept {
 }
 
 /// The number at the end of a name, as it is written.
-struct Number {
+struct HostNumber {
     std::uint64_t value = 0;
     std::size_t digits = 0;
     bool padded = false;  // begins with a zero that a number does not need
 
     [[nodiscard]] std::string text() const { return fmt::format("{:0{}}", value, digits); }
-    bool operator<(const Number& other) const noexcept {
+    bool operator<(const HostNumber& other) const noexcept {
         return value != other.value ? value < other.value : digits < other.digits;
     }
 };
 
 /// Numbers that a list expands to from its ends.
 struct Run {
-    Number first;
-    Number last;
+    HostNumber first;
+    HostNumber last;
 
     [[nodiscard]] std::size_t width() const noexcept { return first.padded ? first.digits : 0; }
     // How the number after the last is written when the list is expanded.
@@ -56,8 +56,8 @@ std::size_t digits_at_the_end(std::string_view name) noexcept {
     return static_cast<std::size_t>(first - name.rbegin());
 }
 
-Number number_from(std::string_view digits) noexcept {
-    Number number;
+HostNumber number_from(std::string_view digits) noexcept {
+    HostNumber number;
     for (const char c : digits) {
         number.value = number.value * 10 + static_cast<std::uint64_t>(c - '0');
     }
@@ -66,10 +66,10 @@ Number number_from(std::string_view digits) noexcept {
     return number;
 }
 
-std::vector<Run> runs_of(const std::set<Number>& numbers) {
+std::vector<Run> runs_of(const std::set<HostNumber>& numbers) {
     std::vector<Run> runs;
     std::unordered_map<std::string, std::size_t> run_before;  // by the text that would continue it
-    for (const Number& number : numbers) {
+    for (const HostNumber& number : numbers) {
         const auto found = run_before.find(number.text());
         std::size_t at = runs.size();
         if (found == run_before.end()) {
@@ -85,7 +85,7 @@ std::vector<Run> runs_of(const std::set<Number>& numbers) {
 }
 
 // The runs of one prefix, in as few brackets as there are widths.
-void add_brackets(const std::string& prefix, const std::set<Number>& numbers,
+void add_brackets(const std::string& prefix, const std::set<HostNumber>& numbers,
                   std::vector<std::string>& parts) {
     const std::vector<Run> runs = runs_of(numbers);
     std::set<std::size_t> padded_widths;
@@ -130,7 +130,7 @@ bool is_host_name(std::string_view name) noexcept {
 
 std::string hostlist(std::span<const std::string> hosts) {
     // An empty set of numbers: the prefix is the whole name.
-    std::map<std::string, std::set<Number>> numbers;
+    std::map<std::string, std::set<HostNumber>> numbers;
     std::set<std::string> whole;
     for (const std::string& host : hosts) {
         if (!is_host_name(host)) {

@@ -2,44 +2,69 @@
 #include "fault.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <map>
 #include <optional>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 namespace rdma_read::test {
 
 namespace {
 
+// The program's start reads faults, when objects of this library need not be constructed yet: these
+// are constants.
+template <class Value>
+using Name = std::pair<std::string_view, Value>;
+
 // Numbers of rdma_cm_event_type, and one that no librdmacm knows.
-const std::map<std::string, unsigned int> kEvents{
-    {"ADDR_RESOLVED", 0},   {"ADDR_ERROR", 1},       {"ROUTE_RESOLVED", 2}, {"ROUTE_ERROR", 3},
-    {"CONNECT_REQUEST", 4}, {"CONNECT_RESPONSE", 5}, {"CONNECT_ERROR", 6},  {"UNREACHABLE", 7},
-    {"REJECTED", 8},        {"ESTABLISHED", 9},      {"DISCONNECTED", 10},  {"DEVICE_REMOVAL", 11},
-    {"ADDR_CHANGE", 14},    {"TIMEWAIT_EXIT", 15},   {"UNKNOWN", 99}};
+constexpr auto kEvents = std::to_array<Name<unsigned int>>({{"ADDR_RESOLVED", 0U},
+                                                            {"ADDR_ERROR", 1U},
+                                                            {"ROUTE_RESOLVED", 2U},
+                                                            {"ROUTE_ERROR", 3U},
+                                                            {"CONNECT_REQUEST", 4U},
+                                                            {"CONNECT_RESPONSE", 5U},
+                                                            {"CONNECT_ERROR", 6U},
+                                                            {"UNREACHABLE", 7U},
+                                                            {"REJECTED", 8U},
+                                                            {"ESTABLISHED", 9U},
+                                                            {"DISCONNECTED", 10U},
+                                                            {"DEVICE_REMOVAL", 11U},
+                                                            {"ADDR_CHANGE", 14U},
+                                                            {"TIMEWAIT_EXIT", 15U},
+                                                            {"UNKNOWN", 99U}});
 
-const std::map<std::string, int> kErrors{{"EACCES", EACCES},
-                                         {"EADDRINUSE", EADDRINUSE},
-                                         {"EAFNOSUPPORT", EAFNOSUPPORT},
-                                         {"EAGAIN", EAGAIN},
-                                         {"EBADF", EBADF},
-                                         {"EBUSY", EBUSY},
-                                         {"EINVAL", EINVAL},
-                                         {"EIO", EIO},
-                                         {"EMFILE", EMFILE},
-                                         {"ENETUNREACH", ENETUNREACH},
-                                         {"ENODEV", ENODEV},
-                                         {"ENOMEM", ENOMEM},
-                                         {"EPERM", EPERM},
-                                         {"ETIMEDOUT", ETIMEDOUT}};
+constexpr auto kEdits =
+    std::to_array<Name<EventEdit>>({{"is", EventEdit::becomes},
+                                    {"before", EventEdit::preceded},
+                                    {"after", EventEdit::followed},
+                                    {"data", EventEdit::data_length},
+                                    {"initiator_depth", EventEdit::initiator_depth},
+                                    {"responder_resources", EventEdit::responder_resources}});
 
-const std::map<std::string, int> kSignals{
-    {"STOP", SIGSTOP}, {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"INT", SIGINT}};
+constexpr auto kErrors = std::to_array<Name<int>>({{"EACCES", EACCES},
+                                                   {"EADDRINUSE", EADDRINUSE},
+                                                   {"EAFNOSUPPORT", EAFNOSUPPORT},
+                                                   {"EAGAIN", EAGAIN},
+                                                   {"EBADF", EBADF},
+                                                   {"EBUSY", EBUSY},
+                                                   {"EINVAL", EINVAL},
+                                                   {"EIO", EIO},
+                                                   {"EMFILE", EMFILE},
+                                                   {"ENETUNREACH", ENETUNREACH},
+                                                   {"ENODEV", ENODEV},
+                                                   {"ENOMEM", ENOMEM},
+                                                   {"EPERM", EPERM},
+                                                   {"ETIMEDOUT", ETIMEDOUT}});
 
-const std::vector<std::string> kLimits{"max_qp_wr", "max_cqe", "max_qp_init_rd_atom",
-                                       "max_qp_rd_atom", "max_msg_sz"};
+constexpr auto kSignals = std::to_array<Name<int>>(
+    {{"STOP", SIGSTOP}, {"KILL", SIGKILL}, {"TERM", SIGTERM}, {"INT", SIGINT}});
+
+constexpr auto kLimits = std::to_array<std::string_view>(
+    {"max_qp_wr", "max_cqe", "max_qp_init_rd_atom", "max_qp_rd_atom", "max_msg_sz"});
 
 [[noreturn]] void bad(const Fault& fault, const std::string& problem) {
     throw std::invalid_argument("fault \"" + fault.text + "\": " + problem);
@@ -54,14 +79,20 @@ std::vector<std::string> split(const std::string& text, char separator) {
     return parts;
 }
 
-template <class Value>
-const Value& named(const std::map<std::string, Value>& names, const std::string& name,
-                   const Fault& fault) {
-    const auto found = names.find(name);
-    if (found == names.end()) {
+// The value of a name; nothing if it is not among them.
+template <class Names>
+auto value_of(const Names& names, std::string_view name) {
+    const auto found = std::ranges::find(names, name, &Names::value_type::first);
+    return found == names.end() ? std::nullopt : std::optional(found->second);
+}
+
+template <class Names>
+auto named(const Names& names, const std::string& name, const Fault& fault) {
+    const auto value = value_of(names, name);
+    if (!value) {
         bad(fault, "\"" + name + "\" is not known");
     }
-    return found->second;
+    return *value;
 }
 
 int number(const std::string& text, const Fault& fault) {
@@ -86,14 +117,7 @@ void parse_event(Fault& fault, const std::string& name, const std::string& text)
     const auto equals = text.find('=');
     const std::string edit = text.substr(0, equals);
     const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
-    static const std::map<std::string, EventEdit> edits{
-        {"is", EventEdit::becomes},
-        {"before", EventEdit::preceded},
-        {"after", EventEdit::followed},
-        {"data", EventEdit::data_length},
-        {"initiator_depth", EventEdit::initiator_depth},
-        {"responder_resources", EventEdit::responder_resources}};
-    fault.edit = named(edits, edit, fault);
+    fault.edit = named(kEdits, edit, fault);
     switch (fault.edit) {
         case EventEdit::becomes:
         case EventEdit::preceded:
@@ -116,8 +140,8 @@ void parse_call(Fault& fault, const std::string& nth, std::string what) {
         bad(fault, "no call \"" + fault.name + "\"");
     }
     fault.number = count(nth, 1, fault);
-    if (kErrors.contains(what)) {
-        fault.value = kErrors.at(what);
+    if (const auto error = value_of(kErrors, what)) {
+        fault.value = *error;
         return;
     }
     constexpr std::string_view kAfter = "_AFTER";
