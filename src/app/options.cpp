@@ -57,8 +57,8 @@ const CommandLineSpec& spec() {
              "Rank of the server. Default 0."},
             {"--concurrency", "N", fmt::format("0 to {}", kMostAtATime),
              "Readers that read from the server at a time, the others\n"
-             "wait for their turn; 0: all. One that is still there five\n"
-             "seconds after its --timeout is dropped. Default 0."},
+             "wait for their turn; 0: all. One that keeps others waiting\n"
+             "five seconds after its --timeout is dropped. Default 0."},
             {"--server-ip", "ADDR", "a literal IPv4 or IPv6 address without scope",
              "Address on which the server listens. Default: chosen\nautomatically."},
             {"--interface", "NAME",

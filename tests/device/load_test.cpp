@@ -138,7 +138,9 @@ TEST_F(Load, AReaderMayUseItsWholeTurnUp) {
                                        "4K", "--timeout", "3", "--json", report_path()}));
     expect_status(result, 1);
     EXPECT_THAT(result.err, testing::Not(HasSubstr("dropped")));
-    for (const auto& reader : report().at("results")) {
+    const auto results = report().at("results");
+    EXPECT_EQ(results.size(), 2U);
+    for (const auto& reader : results) {
         EXPECT_EQ(reader.at("outcome"), "TIMEOUT") << reader.dump(2);
         EXPECT_EQ(reader.at("phase"), "read");
     }

@@ -3,7 +3,7 @@
 //   dies             is killed when its turn comes
 //   misses           looks at no data and takes every read for right
 //   stays:FILE       has its turn, creates the file and does nothing more until the server drops it
-//   follows:FILE     reads as it should, but not before the file is there
+//   follows:FILE     reads as it should, but waits for the file, for --timeout at most
 #include "app/buffer_reader.hpp"
 #include "app/roles.hpp"
 #include "app/star.hpp"
@@ -80,7 +80,8 @@ int main(int argc, char** argv) {
             return stay(task, argument_of(fault));
         }
         if (fault.starts_with("follows:")) {
-            while (!std::filesystem::exists(argument_of(fault))) {
+            const auto limit = rdma_read::rdma::Deadline::after(task.options.timeout);
+            while (!std::filesystem::exists(argument_of(fault)) && !limit.expired()) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(10));
             }
             return rdma_read::app::real_roles().read(task);
