@@ -97,8 +97,13 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
         links_.emplace_back(channel_);
     }
     resolve(deadline);
+    path_.device = device_name(links_.front().id.verbs());
+    if (config.on_device) {
+        config.on_device(path_.device);
+    }
     set_up(config);
     connect(config.hello, deadline);
+    established_ = Deadline::Clock::now();
     // Only now: who failed to connect all of them has been given no permission that it would have
     // to give back before it tries again.
     say_ready();
@@ -107,7 +112,6 @@ ReadClient::ReadClient(const ReadClientConfig& config, Deadline deadline)
     poll_budget_ = {};
 
     const CmId& id = links_.front().id;
-    path_.device = device_name(id.verbs());
     path_.port_num = id.port_num();
     const auto local = id.local_address();
     path_.local_address = local ? local->to_string() : std::string();
@@ -438,7 +442,7 @@ Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
             Connected connected;
             connected.client = std::make_unique<ReadClient>(config, deadline);
             connected.attempts = attempts;
-            connected.took = Deadline::Clock::now() - started;
+            connected.took = connected.client->established() - started;
             return connected;
         } catch (const Error& error) {
             if (cause && error.failure() == Failure::stopped) {

@@ -35,6 +35,10 @@ struct ReadClientConfig {
     std::uint32_t depth = 1;
     /// Where reads land; must outlive the client. Empty: set_destination() follows.
     std::span<std::byte> destination;
+    /// Called with the device's name when it is known, before any memory is registered with it: for
+    /// who wants to be near it when pages get their places. May be empty; what it throws passes
+    /// through the constructor.
+    std::function<void(const std::string& device)> on_device;
     /// Ends every wait but those of disconnect().
     StopRequest stop;
 };
@@ -84,14 +88,13 @@ class ReadClient {
     [[nodiscard]] QueuePair& queue_pair(std::uint32_t index) noexcept {
         return queue_pairs_[index];
     }
-    [[nodiscard]] CompletionQueue& completion_queue() noexcept { return *cq_; }
+    /// When the last of the connections was established.
+    [[nodiscard]] Deadline::Clock::time_point established() const noexcept { return established_; }
 
     /// Registers where reads land, once and before a ReadStream is made, for who learns only from
     /// the descriptor how much there is to read. The memory must outlive the client. Throws Error.
     void set_destination(std::span<std::byte> memory);
 
-    /// Takes finished work requests without waiting. Throws Error.
-    [[nodiscard]] std::span<ibv_wc> poll(std::span<ibv_wc> into) { return cq_->poll(into); }
     /// Waits until there are completions (then `done` holds them), any of the connections ends, the
     /// deadline passes, or somebody asks to stop. Looks for as long as PollBudget has learned to be
     /// worth it, then sleeps. Watches completion queue and event channel alike: when a peer dies,
@@ -170,6 +173,7 @@ class ReadClient {
     std::deque<QueuePair> queue_pairs_;  // in the order of their links
     RemoteBuffer remote_;
     ConnectionPath path_;
+    Deadline::Clock::time_point established_;
     std::uint32_t send_entries_ = 1;
     std::uint8_t depth_asked_ = 1;
     std::uint64_t max_message_ = 0;
@@ -181,13 +185,16 @@ class ReadClient {
 struct Connected {
     std::unique_ptr<ReadClient> client;
     std::uint32_t attempts = 0;
+    /// Over all attempts, until all connections were established: what a server takes to answer
+    /// with its descriptor, which may be to wait for other readers, is no part of it.
     std::chrono::nanoseconds took{};
 };
 
 /// Connects, again on a fresh id with growing, jittered pauses while the failure is one that may
 /// pass (nobody listens yet, busy, stale connection, unreachable, a resolution that timed out),
 /// until the deadline or a request to stop. `attempts` counts also when it throws. Throws the last
-/// Error.
+/// attempt's Error; if the deadline or a request to stop cut that attempt short, the Error tells of
+/// the attempt before, if there was one.
 [[nodiscard]] Connected connect_with_retry(const ReadClientConfig& config, Deadline deadline,
                                            std::uint32_t& attempts,
                                            const std::function<void(const Error&)>& on_retry = {});

@@ -63,6 +63,20 @@ TEST_F(ReadClientTest, IntroducesItselfAndThenSaysReady) {
     EXPECT_EQ(qp().sent.front(), bytes_of(encode_ready()));
 }
 
+TEST_F(ReadClientTest, TellsTheDeviceBeforeItRegistersMemory) {
+    auto asking = config();
+    std::vector<std::string> told;
+    std::ptrdiff_t registered = -1;
+    asking.on_device = [&](const std::string& name) {
+        told.push_back(name);
+        registered = std::ranges::count(world.attempted(), "ibv_reg_mr");
+    };
+    const ReadClient client(asking, far());
+    EXPECT_THAT(told, testing::ElementsAre("fake0"));
+    EXPECT_EQ(registered, 0);
+    EXPECT_GT(std::ranges::count(world.attempted(), "ibv_reg_mr"), 0);
+}
+
 TEST_F(ReadClientTest, PostsTheDescriptorsReceiveBeforeItConnects) {
     const auto client = connect();
     EXPECT_LT(world.place("rdma_create_qp"), world.place("ibv_post_recv"));

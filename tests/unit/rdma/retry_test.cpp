@@ -47,6 +47,16 @@ TEST_F(RetryTest, OneAttemptIsEnoughWhereNothingFails) {
     EXPECT_EQ(connected.client->remote().length, exposed.size());
 }
 
+TEST_F(RetryTest, WaitingForTheDescriptorIsNoPartOfConnecting) {
+    // What is sent asks for it.
+    std::optional<Deadline::Clock::time_point> asked;
+    world.after_posting([&](fakes::Qp& /*poster*/) { asked = Deadline::Clock::now(); });
+    const auto begun = Deadline::Clock::now();
+    std::uint32_t attempts = 0;
+    const Connected connected = connect_with_retry(config(), far(), attempts);
+    EXPECT_LE(begun + connected.took, asked.value());
+}
+
 TEST_F(RetryTest, ARequestToStopEndsThePauseAndKeepsTheCause) {
     fail_first_connects(1000, {RDMA_CM_EVENT_REJECTED, 8, {}, 0, 0});
     fakes::Stopper stopper;
