@@ -132,9 +132,10 @@ ReadStream::Lane::Lane(ReadClient& client, std::uint32_t queue_pair)
 
 ReadStream::ReadStream(ReadClient& client)
     : client_(client),
+      capacity_(client.send_entries() * client.queue_pairs()),
       // As many as can be in flight, and as many again that are checked meanwhile.
-      lane_of_slot_(2 * std::size_t{client.send_entries()} * client.queue_pairs()),
-      completions_(lane_of_slot_.size() / 2) {
+      lane_of_slot_(2 * std::size_t{capacity_}),
+      completions_(capacity_) {
     lanes_.reserve(client.queue_pairs());
     for (std::uint32_t i = 0; i < client.queue_pairs(); ++i) {
         lanes_.emplace_back(client, i);
@@ -195,6 +196,14 @@ std::optional<ReadFailure> ReadStream::await_completions(std::span<ibv_wc>& done
         return ReadFailure{error.failure(), error.what(), error.hint()};
     }
     return timeout_failure();
+}
+
+std::optional<ReadFailure> ReadStream::cut_short(Deadline::Clock::time_point now,
+                                                 Deadline deadline) const {
+    if (now >= deadline.at()) {
+        return timeout_failure();
+    }
+    return client_.stop_requested() ? std::optional(stopped_failure()) : std::nullopt;
 }
 
 ReadFailure ReadStream::timeout_failure() const {
@@ -320,32 +329,31 @@ std::optional<ReadFailure> ReadStream::take(Run& run, std::span<const ibv_wc> co
 }
 
 std::optional<ReadFailure> ReadStream::take(Run& run, const ibv_wc& completion) {
-    const bool failed = completion.status != IBV_WC_SUCCESS;
     const std::uint64_t slot = completion.wr_id & ~kMoreFollows;
-    if (slot >= lane_of_slot_.size()) {
-        return failed ? completion_failure(completion) : order_failure();
-    }
-    Lane& lane = lanes_[lane_of_slot_[slot]];
-    const std::uint32_t together = lane.in_flight > 0 ? lane.reported_together[lane.oldest] : 0;
-    const auto is_at = [&](std::uint32_t nth) {
-        return lane.requests[lane.place(nth)].wr_id == completion.wr_id;
-    };
-    // It is the last of those that it speaks for. Only a failure is reported by any request, and
-    // those before it have arrived all the same.
-    std::uint32_t nth = failed || together == 0 ? 0 : together - 1;
-    if (failed) {
-        while (nth < together && !is_at(nth)) {
-            ++nth;
+    Lane* const lane = slot < lane_of_slot_.size() ? &lanes_[lane_of_slot_[slot]] : nullptr;
+    if (completion.status != IBV_WC_SUCCESS) {
+        if (lane != nullptr) {
+            take_before(run, *lane, completion.wr_id);
         }
-    }
-    const bool in_order = nth < together && is_at(nth);
-    if (in_order) {
-        take_oldest(run, lane, failed ? nth : together);
-    }
-    if (failed) {
         return completion_failure(completion);
     }
-    return in_order ? std::nullopt : std::optional(order_failure());
+    // A success is the last of those that it speaks for.
+    const std::uint32_t together = lane == nullptr ? 0 : lane->together();
+    if (together == 0 || lane->requests[lane->place(together - 1)].wr_id != completion.wr_id) {
+        return order_failure();
+    }
+    take_oldest(run, *lane, together);
+    return std::nullopt;
+}
+
+void ReadStream::take_before(Run& run, Lane& lane, std::uint64_t failed) {
+    // Any request may report a failure, and those before it have arrived all the same.
+    for (std::uint32_t nth = 0; nth < lane.together(); ++nth) {
+        if (lane.requests[lane.place(nth)].wr_id == failed) {
+            take_oldest(run, lane, nth);
+            return;
+        }
+    }
 }
 
 void ReadStream::take_oldest(Run& run, Lane& lane, std::uint32_t count) {
@@ -393,10 +401,9 @@ std::optional<ReadFailure> ReadStream::begin(std::uint32_t slot_count) {
 
 StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline deadline) {
     StreamSummary summary;
-    const auto capacity = static_cast<std::uint32_t>(completions_.size());
     const std::uint32_t wanted = std::max<std::uint32_t>(plan.slots, 1);
     const std::uint32_t limit =
-        std::min({plan.in_flight == 0 ? wanted : plan.in_flight, wanted, capacity});
+        std::min({plan.in_flight == 0 ? wanted : plan.in_flight, wanted, capacity_});
     const std::uint32_t slot_count = plan.in_flight == 0 ? limit : std::min(wanted, 2 * limit);
     summary.failure = begin(slot_count);
     if (summary.failure) {
@@ -410,17 +417,13 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
     for (;;) {
         // Checking takes time too.
         run.time_left = !plan.until || !plan.until->expired();
-        // Reads that complete all the time never let a wait see its deadline or a request to stop.
-        const bool late = last_completion >= deadline.at();
-        if ((late || client_.stop_requested()) && (in_flight_ > 0 || run.wants_more())) {
-            summary.failure = late ? timeout_failure() : stopped_failure();
-            return summary;
+        if (in_flight_ > 0 || run.wants_more()) {
+            summary.failure = cut_short(last_completion, deadline);
         }
-        summary.failure = refill(run);
-        if (summary.failure) {
-            return summary;
+        if (!summary.failure) {
+            summary.failure = refill(run);
         }
-        if (in_flight_ == 0) {
+        if (summary.failure || in_flight_ == 0) {
             break;
         }
         std::span<ibv_wc> done;
@@ -437,7 +440,7 @@ StreamSummary ReadStream::run(ReadSink& sink, const StreamPlan& plan, Deadline d
         }
         hand_over(run);
         if (summary.failure) {
-            return summary;
+            break;
         }
     }
     summary.duration = last_completion - started;
@@ -456,11 +459,8 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
     if (auto failure = begin(1)) {
         return fail(std::move(failure));
     }
-    if (deadline.expired()) {
-        return fail(timeout_failure());
-    }
-    if (client_.stop_requested()) {
-        return fail(stopped_failure());
+    if (auto failure = cut_short(Deadline::Clock::now(), deadline)) {
+        return fail(std::move(failure));
     }
     if (auto failure = list_reads(run)) {
         return fail(std::move(failure));
@@ -473,7 +473,7 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
     // Nothing between the two looks at the clock but the read itself.
     const auto started = Deadline::Clock::now();
     auto completed = started;
-    do {
+    for (;;) {
         if (auto failure = post_lists()) {
             return fail(std::move(failure));
         }
@@ -485,11 +485,17 @@ StreamSummary ReadStream::run_one(ReadSink& sink, Deadline deadline) {
         if (auto failure = take(run, done)) {
             return fail(std::move(failure));
         }
+        if (run.completed > 0) {
+            break;
+        }
+        if (auto failure = cut_short(completed, deadline)) {
+            return fail(std::move(failure));
+        }
         // The rest of a read that does not fit one list.
         if (auto failure = list_reads(run)) {
             return fail(std::move(failure));
         }
-    } while (run.completed == 0);
+    }
     hand_over(run);
     summary.duration = completed - started;
     return summary;

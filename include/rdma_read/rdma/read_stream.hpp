@@ -44,8 +44,10 @@ struct ReadFailure {
 
 /// What a stream did.
 struct StreamSummary {
-    std::uint64_t reads = 0;              ///< completed and handed to the sink
-    std::chrono::nanoseconds duration{};  ///< from the first post to the last completion
+    std::uint64_t reads = 0;  ///< completed and handed to the sink
+    /// From just before the first read is decided on to the last completion; with a failure, to
+    /// where that was met. For run_one() see there.
+    std::chrono::nanoseconds duration{};
     /// Of a timed run the middle, without ramp-up and drain: reads that completed, and how long
     /// that took, between the first and the last look at completions that lie between 10 % and 90 %
     /// of the time from the start to StreamPlan::until. 0 if there are no two such looks.
@@ -107,6 +109,10 @@ class ReadStream {
             const std::size_t sum = oldest + nth;
             return sum < requests.size() ? sum : sum - requests.size();
         }
+        // How many of the oldest in flight the next completion speaks for; 0: none is in flight.
+        [[nodiscard]] std::uint32_t together() const noexcept {
+            return in_flight > 0 ? reported_together[oldest] : 0;
+        }
         void signal_last() noexcept;
 
         QueuePair& qp;
@@ -135,6 +141,9 @@ class ReadStream {
     [[nodiscard]] ReadFailure order_failure() const;
     [[nodiscard]] ReadFailure timeout_failure() const;
     [[nodiscard]] ReadFailure stopped_failure() const;
+    // Reads that complete all the time never let a wait see its deadline or a request to stop.
+    [[nodiscard]] std::optional<ReadFailure> cut_short(Deadline::Clock::time_point now,
+                                                       Deadline deadline) const;
     [[nodiscard]] std::optional<ReadFailure> await_completions(std::span<ibv_wc>& done,
                                                                Deadline deadline);
     [[nodiscard]] Lane* emptiest_lane() noexcept;
@@ -147,10 +156,13 @@ class ReadStream {
     // Up to the first completion that failed.
     [[nodiscard]] std::optional<ReadFailure> take(Run& run, std::span<const ibv_wc> completions);
     [[nodiscard]] std::optional<ReadFailure> take(Run& run, const ibv_wc& completion);
+    // Of the oldest that complete together, those that come before the one that failed.
+    void take_before(Run& run, Lane& lane, std::uint64_t failed);
     void take_oldest(Run& run, Lane& lane, std::uint32_t count);
     void hand_over(Run& run);
 
     ReadClient& client_;
+    std::uint32_t capacity_;  // reads that may be in flight over all queue pairs
     std::vector<Lane> lanes_;
     std::vector<std::uint32_t> lane_of_slot_;  // of its newest read
     std::vector<std::uint32_t> free_slots_;

@@ -1,6 +1,7 @@
 // Reads in flight: what is posted, in what lists, and what becomes of each completion.
 #include "rdma_read/rdma/read_stream.hpp"
 
+#include "allocation_count.hpp"
 #include "support.hpp"
 
 #include <gmock/gmock.h>
@@ -150,6 +151,35 @@ TEST_F(ReadStreamTest, TheSameSlotsAreUsedAgainAndAgain) {
     EXPECT_EQ(sink.begun, 100U);
     EXPECT_EQ(sink.order.size(), 100U);
     EXPECT_EQ(sink.open.size(), 3U);
+}
+
+// Counts nothing itself, so that what is counted is the stream's.
+class PlainSink : public ReadSink {
+  public:
+    explicit PlainSink(std::span<std::byte> memory) : memory_(memory) {}
+    ReadRequest next(std::uint32_t /*slot*/) override { return {0, memory_}; }
+    void finished(std::uint32_t /*slot*/) override {}
+
+  private:
+    std::span<std::byte> memory_;
+};
+
+TEST_F(ReadStreamTest, NothingIsAllocatedWhileReadsAreGood) {
+    world.complete_reads_at_once(true);
+    auto several = config(8);
+    several.queue_pairs = 2;
+    ReadClient client(several, far());
+    ReadStream stream(client);
+    PlainSink sink{std::span(destination).first(64)};
+    const std::size_t before = allocation_count();
+    const StreamSummary summary = stream.run(sink, plan_of(16, 1000), far());
+    const StreamSummary one = stream.run_one(sink, far());
+    const std::size_t after = allocation_count();
+    EXPECT_EQ(summary.reads, 1000U);
+    EXPECT_EQ(one.reads, 1U);
+    EXPECT_EQ(after, before);
+    const std::vector<int> some(1);
+    EXPECT_EQ(allocation_count(), after + 1) << "the count must be able to go up";
 }
 
 TEST_F(ReadStreamTest, MoreSlotsThanTheQueueHoldsAreNotUsed) {
@@ -646,6 +676,42 @@ TEST_F(ReadStreamTest, ASingleReadAfterItsDeadlineIsNotPosted) {
     EXPECT_TRUE(list_lengths().empty());
 }
 
+TEST_F(ReadStreamTest, TheDeadlineEndsAlsoASingleReadWhosePartsNeverCeaseToComplete) {
+    device.port.max_msg_sz = 1;
+    const Deadline deadline = near();
+    // Each part is quick, and the last but a few come when the time is over.
+    world.complete_reads_at_once(true);
+    world.after_posting([&](fakes::Qp& /*poster*/) {
+        if (qp().posts.size() == 2) {
+            while (!deadline.expired()) {
+            }
+        }
+    });
+    ReadStream stream(connect(1));
+    RecordingSink sink = sink_of(100);
+    const StreamSummary summary = stream.run_one(sink, deadline);
+    EXPECT_EQ(failure_of(summary).failure, Failure::timeout);
+    EXPECT_EQ(qp().posts.size(), 2U);
+}
+
+TEST_F(ReadStreamTest, ARequestToStopEndsAlsoASingleReadWhosePartsNeverCeaseToComplete) {
+    device.port.max_msg_sz = 1;
+    fakes::Stopper stopper;
+    world.complete_reads_at_once(true);
+    world.after_posting([&](fakes::Qp& /*poster*/) {
+        if (qp().posts.size() == 2) {
+            stopper.ask();
+        }
+    });
+    auto stoppable = config(1);
+    stoppable.stop = stopper.request();
+    ReadClient client(stoppable, far());
+    ReadStream stream(client);
+    RecordingSink sink = sink_of(100);
+    EXPECT_EQ(failure_of(stream.run_one(sink, far())).failure, Failure::stopped);
+    EXPECT_EQ(qp().posts.size(), 2U);
+}
+
 // ---- spare slots ----
 
 TEST_F(ReadStreamTest, WithSpareSlotsTheNextReadsArePostedBeforeTheFinishedOnesAreChecked) {
@@ -983,6 +1049,7 @@ TEST_F(ReadStreamTest, TheDeadlineEndsAlsoAStreamWhoseReadsNeverCeaseToComplete)
     EXPECT_EQ(failure_of(summary).failure, Failure::timeout);
     EXPECT_TRUE(deadline.expired());
     EXPECT_GT(summary.reads, 0U);
+    EXPECT_GT(summary.duration.count(), 0) << "a run that was cut short took its time as well";
 }
 
 TEST_F(ReadStreamTest, ARequestToStopEndsAlsoAStreamWhoseReadsNeverCeaseToComplete) {

@@ -1,4 +1,5 @@
 // The functions of libibverbs as the living World plays them.
+#include "allocation_count.hpp"
 #include "world.hpp"
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 
 namespace fakes = rdma_read::rdma::fakes;
 using fakes::World;
+using rdma_read::Uncounted;
 
 namespace {
 
@@ -53,6 +55,7 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, std::size_t length, unsigned 
 namespace rdma_read::rdma::fakes {
 
 int poll_cq(ibv_cq* raw, int entries, ibv_wc* into) {
+    const Uncounted uncounted;
     World& world = World::current();
     const std::scoped_lock lock(world.mutex());
     auto& cq = world.find<Cq>(raw);
@@ -97,6 +100,7 @@ int req_notify_cq(ibv_cq* raw, int /*solicited_only*/) {
 }
 
 int post_send(ibv_qp* raw, ibv_send_wr* first, ibv_send_wr** bad) {
+    const Uncounted uncounted;
     World& world = World::current();
     const std::scoped_lock lock(world.mutex());
     if (const int error = world.enter("ibv_post_send"); error != 0) {

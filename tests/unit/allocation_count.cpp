@@ -6,11 +6,14 @@
 
 namespace {
 thread_local std::size_t allocations = 0;
+thread_local int uncounted = 0;
 }  // namespace
 
 // NOLINTBEGIN(cppcoreguidelines-no-malloc)
 void* operator new(std::size_t size) {
-    ++allocations;
+    if (uncounted == 0) {
+        ++allocations;
+    }
     if (void* const memory = std::malloc(size == 0 ? 1 : size)) {
         return memory;
     }
@@ -24,10 +27,17 @@ void operator delete(void* memory, std::size_t /*size*/) noexcept {
 }
 // NOLINTEND(cppcoreguidelines-no-malloc)
 
-namespace rdma_read::verify {
+namespace rdma_read {
 
 std::size_t allocation_count() noexcept {
     return allocations;
 }
 
-}  // namespace rdma_read::verify
+Uncounted::Uncounted() noexcept {
+    ++uncounted;
+}
+Uncounted::~Uncounted() {
+    --uncounted;
+}
+
+}  // namespace rdma_read
