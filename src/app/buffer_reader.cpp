@@ -32,9 +32,8 @@ namespace {
 constexpr std::uint64_t kLatencySamples = 1000;
 // The latency phase may take this share of what is left of the reader's time.
 constexpr int kLatencyShare = 4;
-// Destination memory beyond this buys no throughput: large reads fill the wire with few in flight.
-constexpr std::uint64_t kDestinationBytes = 64ULL << 20U;
-constexpr std::uint32_t kLeastSlots = 2;
+// More in flight buys no throughput: large reads fill the wire with few.
+constexpr std::uint64_t kBytesInFlight = 32ULL << 20U;
 constexpr std::chrono::milliseconds kGoodbye{500};
 // Causes of failed attempts to connect that go into the result.
 constexpr std::size_t kCausesKept = 16;
@@ -73,15 +72,13 @@ class Reader {
     verify::Result run();
 
   private:
-    // As many as are wanted and memory may be spent on.
-    [[nodiscard]] static std::uint32_t places(std::uint64_t size, std::uint64_t wanted);
-    // Reads of this size in flight, over all queue pairs.
+    // Reads of this size in flight that are wanted, over all queue pairs.
     [[nodiscard]] std::uint32_t in_flight(std::uint64_t size) const;
-    // Places for them to land in: more than are in flight, so that the next ones are on their way
-    // while those that arrived are checked.
+    // Places for them to land in: twice as many if they are checked, so that the next ones are on
+    // their way meanwhile.
     [[nodiscard]] std::uint32_t slots(std::uint64_t size) const;
     [[nodiscard]] std::size_t memory_needed() const;
-    [[nodiscard]] rdma::ReadClientConfig client_config(std::span<std::byte> memory) const;
+    [[nodiscard]] rdma::ReadClientConfig client_config(std::span<std::byte> memory);
     [[nodiscard]] verify::Checker::Config checker_config(std::uint64_t bytes) const;
     void connect(std::span<std::byte> memory);
     // Keeps why an attempt to connect failed that was not the last one.
@@ -92,7 +89,7 @@ class Reader {
     bool pass_self_test(std::span<std::byte> memory);
     bool read_size(std::uint64_t bytes, std::span<std::byte> memory);
     // Goes near the device, and notes what speaks against the numbers to come.
-    [[nodiscard]] Binding settle(const Placement& placement);
+    void settle(const std::string& device);
     void warn(std::optional<std::string> warning);
     // How long the latency phase of the newest size may take.
     [[nodiscard]] std::chrono::nanoseconds latency_budget() const;
@@ -107,6 +104,8 @@ class Reader {
     const ReaderTask& task_;
     ReadCheck check_;
     rdma::Deadline deadline_;
+    std::optional<Placement> placement_;
+    std::optional<Binding> binding_;
     // The client's registration covers the memory, so it goes first.
     std::optional<rdma::Buffer> memory_;
     std::unique_ptr<rdma::ReadClient> client_;
@@ -114,17 +113,15 @@ class Reader {
     verify::Result result_;
 };
 
-std::uint32_t Reader::places(std::uint64_t size, std::uint64_t wanted) {
-    const auto affordable = std::max<std::uint64_t>(kDestinationBytes / size, kLeastSlots);
-    return static_cast<std::uint32_t>(std::min(wanted, affordable));
-}
-
 std::uint32_t Reader::in_flight(std::uint64_t size) const {
-    return places(size, std::uint64_t{task_.options.depth} * task_.options.qps);
+    const std::uint64_t wanted = std::uint64_t{task_.options.depth} * task_.options.qps;
+    // While one is checked another one is in flight, and without a check two keep the wire busy.
+    const std::uint64_t least = task_.options.verify ? 1 : 2;
+    return static_cast<std::uint32_t>(std::min(wanted, std::max(kBytesInFlight / size, least)));
 }
 
 std::uint32_t Reader::slots(std::uint64_t size) const {
-    return places(size, std::uint64_t{in_flight(size)} * (task_.options.verify ? 2U : 1U));
+    return in_flight(size) * (task_.options.verify ? 2U : 1U);
 }
 
 std::size_t Reader::memory_needed() const {
@@ -142,7 +139,7 @@ void Reader::fail(verify::Outcome outcome, std::string phase, std::string error,
     result_.hint = std::move(hint);
 }
 
-rdma::ReadClientConfig Reader::client_config(std::span<std::byte> memory) const {
+rdma::ReadClientConfig Reader::client_config(std::span<std::byte> memory) {
     const verify::Announcement& announcement = task_.announcement;
     const auto server = rdma::Address::parse(announcement.server.address, announcement.server.port);
     if (!server) {
@@ -156,6 +153,7 @@ rdma::ReadClientConfig Reader::client_config(std::span<std::byte> memory) const 
     config.depth = task_.options.depth;
     config.queue_pairs = task_.options.qps;
     config.destination = memory;
+    config.on_device = [this](const std::string& device) { settle(device); };
     config.stop = task_.stop;
     return config;
 }
@@ -196,6 +194,7 @@ void Reader::connect(std::span<std::byte> memory) {
         result_.path.mtu = path.mtu;
     }
     result_.path.depth_negotiated = path.depth_negotiated;
+    warn(depth_clamped(task_.options.depth, path.depth_negotiated));
     if (path.rate_gbps > 0) {
         result_.path.rate_gbps = path.rate_gbps;
     }
@@ -221,17 +220,19 @@ void Reader::warn(std::optional<std::string> warning) {
     }
 }
 
-Binding Reader::settle(const Placement& placement) {
-    Binding binding = placement.bind_near(result_.path.local_device, std::nullopt);
-    if (const auto thread = placement.thread()) {
-        result_.cores = placement.cores(*thread).to_string();
-        warn(far_from_device(placement, *thread, result_.path.local_device));
+void Reader::settle(const std::string& device) {
+    if (placement_) {
+        return;  // with an earlier attempt to connect
+    }
+    placement_.emplace();
+    binding_.emplace(placement_->bind_near(device));
+    if (const auto thread = placement_->thread()) {
+        result_.cores = placement_->cores(*thread).to_string();
+        warn(far_from_device(*placement_, *thread, device));
         warn(frequency_scaling(*thread));
     }
-    warn(depth_clamped(task_.options.depth, client_->path().depth_negotiated));
     clock_ = verify::clock_cost();
     result_.clock_ns = clock_.read_ns;
-    return binding;
 }
 
 std::chrono::nanoseconds Reader::latency_budget() const {
@@ -273,7 +274,7 @@ std::optional<rdma::ReadFailure> Reader::measure_throughput(rdma::ReadStream& st
                                                             verify::Checker& checker,
                                                             verify::SizeResult& size) {
     checker.begin_phase(verify::Phase::throughput);
-    CheckedReads reads(checker, check_);
+    CheckedReads reads(checker, check_, clock_.read_ns);
     rdma::StreamPlan plan;
     plan.slots = slots(size.size);
     plan.in_flight = size.depth;
@@ -345,7 +346,10 @@ bool Reader::read_size(std::uint64_t bytes, std::span<std::byte> memory) {
     rdma::ReadStream stream(*client_);
     verify::SizeResult& size = result_.sizes.emplace_back();
     size.size = bytes;
-    size.depth = in_flight(bytes);
+    size.depth = std::min(in_flight(bytes), client_->send_entries() * client_->queue_pairs());
+    if (auto note = depth_cut(task_.options.depth * task_.options.qps, in_flight(bytes), bytes)) {
+        result_.notes.push_back(*std::move(note));
+    }
 
     auto failure = measure_latency(stream, checker, size);
     if (!failure) {
@@ -421,8 +425,6 @@ verify::Result Reader::run() {
     try {
         memory_.emplace(memory_needed(), task_.options.pages());
         connect(memory_->bytes());
-        const Placement placement;
-        const Binding binding = settle(placement);
         const bool all_read = (!task_.options.self_test || pass_self_test(memory_->bytes()))
                               && read_all(memory_->bytes());
         result_.read_ended = utc_now_precisely();

@@ -1,6 +1,7 @@
 // Looks for what makes a measured number doubtful.
 #include "app/caveat.hpp"
 
+#include "app/quantity.hpp"
 #include "rdma_read/verify/bound.hpp"
 
 #include <fmt/format.h>
@@ -123,6 +124,16 @@ std::optional<std::string> depth_clamped(std::uint32_t wanted, std::uint32_t neg
         "max_qp_rd_atom "
         "and max_qp_init_rd_atom in ibv_devinfo -v on both hosts",
         wanted, negotiated);
+}
+
+std::optional<std::string> depth_cut(std::uint32_t wanted, std::uint32_t used,
+                                     std::uint64_t bytes) {
+    if (used >= wanted) {
+        return std::nullopt;
+    }
+    return fmt::format(
+        "reads of {}: {} in flight instead of {}, because more take memory and bring no bandwidth",
+        format_bytes(bytes), used, wanted);
 }
 
 std::optional<std::string> frequency_scaling(const CpuSet& cpus, const std::string& sysfs) {

@@ -37,6 +37,11 @@ struct RankCores {
 [[nodiscard]] std::optional<std::string> depth_clamped(std::uint32_t wanted,
                                                        std::uint32_t negotiated);
 
+/// Reads of `bytes` are so long that fewer of them are in flight than were asked for. No reason for
+/// distrust, only for another number than was expected.
+[[nodiscard]] std::optional<std::string> depth_cut(std::uint32_t wanted, std::uint32_t used,
+                                                   std::uint64_t bytes);
+
 /// Some of these processors change their frequency with the load. `sysfs`: where it is mounted.
 [[nodiscard]] std::optional<std::string> frequency_scaling(const CpuSet& cpus,
                                                            const std::string& sysfs = "/sys");

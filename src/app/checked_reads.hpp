@@ -5,6 +5,7 @@
 #include "rdma_read/rdma/read_stream.hpp"
 #include "rdma_read/verify/checker.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -16,15 +17,18 @@ namespace rdma_read::app {
 /// check. The checker outlives it. Not thread safe.
 class CheckedReads final : public rdma::ReadSink {
   public:
-    CheckedReads(verify::Checker& checker, ReadCheck check) : checker_(checker), check_(check) {}
+    /// `clock_ns`: what one reading of the clock costs, nanoseconds; each sample contains one.
+    CheckedReads(verify::Checker& checker, ReadCheck check, double clock_ns = 0)
+        : checker_(checker), check_(check), clock_ns_(clock_ns) {}
     /// How many seconds looking at all reads took, estimated from the sample; nothing if there was
     /// none.
     [[nodiscard]] std::optional<double> checking_s() const noexcept {
         if (sampled_ == 0) {
             return std::nullopt;
         }
-        return std::chrono::duration<double>(sampled_time_).count()
-               * (static_cast<double>(reads_) / static_cast<double>(sampled_));
+        const double each =
+            static_cast<double>(sampled_time_.count()) / static_cast<double>(sampled_);
+        return std::max(each - clock_ns_, 0.0) * static_cast<double>(reads_) / 1e9;
     }
     rdma::ReadRequest next(std::uint32_t slot) override {
         const auto target = checker_.next(slot);
@@ -47,6 +51,7 @@ class CheckedReads final : public rdma::ReadSink {
 
     verify::Checker& checker_;
     ReadCheck check_;
+    double clock_ns_;
     std::uint64_t reads_ = 0;
     std::uint64_t sampled_ = 0;
     std::chrono::nanoseconds sampled_time_{};

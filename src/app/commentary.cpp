@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 
@@ -21,10 +22,40 @@ bool passed(const verify::Result& result) {
     return result.outcome == verify::Outcome::pass;
 }
 
-// How many read at a time, of so many that passed.
-std::uint32_t at_a_time(std::size_t readers, const Options& options) {
-    const auto all = static_cast<std::uint32_t>(readers);
-    return options.concurrency == 0 ? all : std::min(all, options.concurrency);
+// What stays on one host need not go over the wire, nor as slowly.
+bool uses_wire(const verify::Result& result) {
+    return result.reader_host != result.server_host;
+}
+
+// Those that share the server's port.
+struct Sharers {
+    std::uint32_t at_a_time = 0;
+    std::optional<double> bytes_per_s;  // that they got together, if they read at the same time
+};
+
+// `index`: of the size.
+Sharers sharers(const verify::Report& report, std::size_t index, const Options& options) {
+    Sharers found;
+    double together = 0;
+    for (const verify::Result& result : report.results) {
+        if (passed(result) && uses_wire(result) && index < result.sizes.size()) {
+            ++found.at_a_time;
+            together += result.sizes[index].bandwidth_bytes_per_s.value_or(0);
+        }
+    }
+    if (options.concurrency == 0 || options.concurrency >= found.at_a_time) {
+        found.bytes_per_s = together;
+    } else {
+        found.at_a_time = options.concurrency;
+    }
+    return found;
+}
+
+// Of the reads in flight those that the devices let onto the wire.
+std::uint64_t on_the_wire(const verify::Result& result, const verify::SizeResult& size,
+                          const Options& options) {
+    const auto agreed = std::uint64_t{result.path.depth_negotiated.value_or(0)} * options.qps;
+    return agreed == 0 ? size.depth : std::min<std::uint64_t>(agreed, size.depth);
 }
 
 std::string size_text(std::uint64_t bytes) {
@@ -34,24 +65,25 @@ std::string size_text(std::uint64_t bytes) {
 }  // namespace
 
 void explain_bounds(verify::Report& report, const Options& options) {
-    const auto readers = static_cast<std::size_t>(std::ranges::count_if(report.results, passed));
     const std::optional<double> server_rate =
         report.servers.empty() ? std::nullopt : report.servers.front().rate_gbps;
     for (verify::Result& result : report.results) {
         if (!passed(result)) {
             continue;
         }
-        for (verify::SizeResult& size : result.sizes) {
+        for (std::size_t index = 0; index < result.sizes.size(); ++index) {
+            verify::SizeResult& size = result.sizes[index];
             verify::BoundInput input;
             input.bandwidth_bytes_per_s = size.bandwidth_bytes_per_s.value_or(0);
-            // What stays on one host need not go over the wire, nor as slowly.
-            if (result.reader_host != result.server_host) {
+            if (uses_wire(result)) {
+                const Sharers all = sharers(report, index, options);
                 input.reader_rate_gbps = result.path.rate_gbps;
                 input.server_rate_gbps = server_rate;
-                input.readers_at_server = at_a_time(readers, options);
+                input.readers_at_server = all.at_a_time;
+                input.server_bytes_per_s = all.bytes_per_s;
             }
             input.size = size.size;
-            input.reads_in_flight = size.depth;
+            input.reads_in_flight = on_the_wire(result, size, options);
             if (size.latency_us) {
                 input.latency_us = size.latency_us->min;
             }

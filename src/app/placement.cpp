@@ -183,46 +183,26 @@ bool Placement::bound(const CpuSet& thread) const noexcept {
     return !allowed_.empty() && !thread.includes(allowed_);
 }
 
-std::optional<CpuChoice> Placement::choose(const CpuSet& thread, const std::string& device,
-                                           const std::optional<LocalReader>& reader) const {
+std::optional<CpuSet> Placement::choose(const CpuSet& thread, const std::string& device) const {
     const CpuSet usable = thread.common(allowed_);
-    if (usable.empty() || bound(thread)) {
-        return std::nullopt;
-    }
     const auto near_device = near(device);
-    const CpuSet near_cpus = near_device ? usable.common(*near_device) : CpuSet();
-    if (!reader) {
-        if (near_cpus.empty() || near_cpus == usable) {
-            return std::nullopt;
-        }
-        return CpuChoice{near_cpus, true};
-    }
-    const CpuSet all = cores(usable);
-    if (reader->index >= reader->count || reader->count > all.size()) {
+    if (usable.empty() || bound(thread) || !near_device) {
         return std::nullopt;
     }
-    // The last of those near the device, then the last of the others.
-    std::vector<std::uint32_t> order = all.cpus();
-    const CpuSet near_cores = cores(near_cpus);
-    std::stable_partition(order.begin(), order.end(),
-                          [&](std::uint32_t core) { return !near_cores.includes(CpuSet({core})); });
-    const std::uint32_t core = order[order.size() - 1 - reader->index];
-    std::vector<std::uint32_t> siblings;
-    std::ranges::copy_if(usable.cpus(), std::back_inserter(siblings),
-                         [&](std::uint32_t cpu) { return core_of(cpu) == core; });
-    CpuChoice choice{CpuSet(std::move(siblings)), false};
-    choice.near = near_cpus.includes(choice.cpus);
-    return choice;
+    CpuSet near_cpus = usable.common(*near_device);
+    if (near_cpus.empty() || near_cpus == usable) {
+        return std::nullopt;
+    }
+    return near_cpus;
 }
 
-Binding Placement::bind_near(const std::string& device,
-                             const std::optional<LocalReader>& reader) const {
+Binding Placement::bind_near(const std::string& device) const {
     auto before = thread();
     if (!before) {
         return {};
     }
-    auto choice = choose(*before, device, reader);
-    if (!choice || choice->cpus == *before || !bind_thread(topology_.get(), choice->cpus)) {
+    auto choice = choose(*before, device);
+    if (!choice || !bind_thread(topology_.get(), *choice)) {
         return {};
     }
     return {topology_, std::move(*before), std::move(*choice)};

@@ -16,24 +16,12 @@ struct hwloc_topology;
 
 namespace rdma_read::app {
 
-/// Which of several readers on one host this one is.
-struct LocalReader {
-    std::size_t index = 0;  ///< from 0
-    std::size_t count = 1;  ///< readers on this host, this one too
-};
-
-/// What a thread may run on, and why; see Placement::choose().
-struct CpuChoice {
-    CpuSet cpus;        ///< never empty
-    bool near = false;  ///< all of them are near the device
-};
-
 /// A thread that was bound. The end of it lets the thread run again where it could before; it must
 /// come on the same thread. Threads that are started in between inherit the binding, and keep it.
 class Binding {
   public:
     Binding() = default;  ///< bound nothing
-    Binding(std::shared_ptr<hwloc_topology> topology, CpuSet before, CpuChoice now)
+    Binding(std::shared_ptr<hwloc_topology> topology, CpuSet before, CpuSet now)
         : topology_(std::move(topology)), before_(std::move(before)), now_(std::move(now)) {}
     ~Binding();
     Binding(const Binding&) = delete;
@@ -44,13 +32,12 @@ class Binding {
     /// Whether a thread was bound.
     [[nodiscard]] explicit operator bool() const noexcept { return topology_ != nullptr; }
     /// To where; empty if nothing was bound.
-    [[nodiscard]] const CpuSet& cpus() const noexcept { return now_.cpus; }
-    [[nodiscard]] bool near() const noexcept { return now_.near; }
+    [[nodiscard]] const CpuSet& cpus() const noexcept { return now_; }
 
   private:
     std::shared_ptr<hwloc_topology> topology_;
     CpuSet before_;
-    CpuChoice now_;
+    CpuSet now_;
 };
 
 /// The processors of this host. What hwloc or sysfs does not tell (in containers and virtual
@@ -90,22 +77,15 @@ class Placement {
     /// unknown.
     [[nodiscard]] bool bound(const CpuSet& thread) const noexcept;
 
-    /// Where a reader of `device` is to run that may run on `thread` now; nullopt: where it is.
-    ///
-    ///  - A thread that is bound already stays.
-    ///  - When it is known which of the host's readers it is, and there is a core for each: one
-    ///  core
-    ///    of its own. Those near the device go first, and of these the last one of the machine: the
-    ///    first ones have the most interrupts to serve. With more readers than cores none is bound:
-    ///    the scheduler spreads them better.
-    ///  - When it is not known: all that are near the device, if that is less than it has.
-    [[nodiscard]] std::optional<CpuChoice> choose(const CpuSet& thread, const std::string& device,
-                                                  const std::optional<LocalReader>& reader) const;
+    /// Where a reader of `device` is to run that may run on `thread` now: on all that are near the
+    /// device, among which the scheduler spreads several readers. nullopt: where it is, because it
+    /// is bound already, or everything or nothing is near.
+    [[nodiscard]] std::optional<CpuSet> choose(const CpuSet& thread,
+                                               const std::string& device) const;
 
     /// Binds the calling thread as choose() says. The Binding is false when there is nothing to
     /// choose or the kernel does not let it.
-    [[nodiscard]] Binding bind_near(const std::string& device,
-                                    const std::optional<LocalReader>& reader) const;
+    [[nodiscard]] Binding bind_near(const std::string& device) const;
 
   private:
     [[nodiscard]] std::uint32_t core_of(std::uint32_t cpu) const;

@@ -99,17 +99,7 @@ void add_depth(const BoundInput& input, Candidates& candidates) {
         return;
     }
     const auto size = static_cast<double>(input.size);
-    auto microseconds = usable(input.latency_us);
-    if (!microseconds) {
-        const auto fixed = usable(input.smallest_latency_us);
-        const auto port = lesser(port_bytes_per_s(input.reader_rate_gbps),
-                                 port_bytes_per_s(input.server_rate_gbps));
-        if (!fixed || !port) {
-            return;
-        }
-        microseconds = usable(*fixed + size / *port * 1e6);
-    }
-    if (microseconds) {
+    if (const auto microseconds = usable(input.latency_us)) {
         candidates.add(
             BoundKind::depth,
             usable(static_cast<double>(input.reads_in_flight) * size / *microseconds * 1e6),

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -24,9 +26,13 @@ void fill_with(std::span<std::byte> memory, std::size_t begin, std::size_t end,
     word = kernels::little_endian(word);
     std::array<std::byte, sizeof word> bytes{};
     std::memcpy(bytes.data(), &word, sizeof word);
-    for (std::size_t i = begin; i < end; ++i) {
-        memory[i] = bytes[i % bytes.size()];
+    std::ranges::rotate(bytes, bytes.begin() + static_cast<std::ptrdiff_t>(begin % bytes.size()));
+    // Whole words: slots are large.
+    std::size_t at = begin;
+    for (; end - at >= bytes.size(); at += bytes.size()) {
+        std::memcpy(&memory[at], bytes.data(), bytes.size());
     }
+    std::memcpy(memory.data() + at, bytes.data(), end - at);
 }
 
 std::size_t stride_of(std::uint64_t read_bytes, std::uint32_t slots) {

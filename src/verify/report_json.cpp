@@ -131,7 +131,8 @@ Json size(const SizeResult& reads) {
             {"latency_us", latency(reads.latency_us)},
             {"bandwidth_bytes_per_s", or_null(reads.bandwidth_bytes_per_s)},
             {"reads_per_s", or_null(reads.reads_per_s)},
-            {"seconds", reads.seconds},
+            {"seconds", reads.seconds > 0 ? Json(reads.seconds) : Json(nullptr)},
+            {"depth", reads.depth},
             {"checking_s", or_null(reads.checking_s)},
             {"bound", bound(reads.bound)}};
 }

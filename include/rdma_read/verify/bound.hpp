@@ -30,11 +30,10 @@ struct BoundInput {
     std::uint32_t readers_at_server = 1;       ///< that read from it at the same time, this one too
     std::optional<double> server_bytes_per_s;  ///< what all of these got together
     std::uint64_t size = 0;                    ///< S, bytes of each read; 0: not known
-    std::uint64_t reads_in_flight = 0;         ///< N: queue pairs times depth; 0: not known
-    std::optional<double> latency_us;          ///< of a single read of this size, the least
-    std::optional<double> smallest_latency_us;  ///< T0: of a single read of a few bytes, the least
-    std::optional<double> checking_s;           ///< spent on checking in the phase
-    std::optional<double> phase_s;              ///< the phase took
+    std::uint64_t reads_in_flight = 0;  ///< N: on the wire at a time, over all QPs; 0: not known
+    std::optional<double> latency_us;   ///< of a single read of this size, the least
+    std::optional<double> checking_s;   ///< spent on checking in the phase
+    std::optional<double> phase_s;      ///< the phase took
 };
 
 /// The bound that binds.
@@ -64,13 +63,12 @@ inline constexpr double kRefutedShare = 1.15;
 /// are, in bytes/s:
 ///
 ///  - port: the least of the known port rates, R / 8;
-///  - server_port, for k > 1 readers: the server's R / 8 / k. When it is known what all readers
-///  got,
-///    then this is compared with R / 8, because k readers need not get equal parts;
-///  - depth: N * S / T, where T is the time that one read takes when it is alone: the measured
-///    latency of this size, or else T0 + S / L with T0 the latency of the smallest reads, S in
-///    bytes and L the port bound. Take the least latency: it is what a read costs when nothing
-///    disturbs it, and a bound has to lie above what can be reached;
+///  - server_port, for k > 1 readers: the server's R / 8 / k. When it is known what all of them
+///    got together, then that is compared with R / 8: k readers need not get equal parts;
+///  - depth: N * S / T, where T is the time that one read of this size takes when it is alone, as
+///    measured: the time of the shortest read and that of S bytes on the wire. Take the least
+///    latency: it is what a read costs when nothing disturbs it, and a bound has to lie above what
+///    can be reached;
 ///  - checking: S * reads / checking time, which is the measured bandwidth divided by the share of
 ///    the phase that went into checking. Checking overlaps the flight of other reads, so it binds
 ///    only when it takes nearly all the time.

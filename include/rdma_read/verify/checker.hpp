@@ -40,7 +40,7 @@ class Checker {
         std::uint32_t ranks = 1;           ///< ranks in the run, to recognize another server's data
         std::uint64_t buffer_bytes = 0;    ///< length of the server's exposed buffer
         std::uint64_t read_bytes = 0;      ///< bytes of each read
-        std::uint32_t slots = 1;           ///< reads in flight at most
+        std::uint32_t slots = 1;           ///< reads in flight or being checked, at most
         bool verify = true;                ///< false: reads are counted and not looked at
         std::size_t keep_mismatches = 16;  ///< described at most; all are counted
     };

@@ -11,8 +11,8 @@ namespace rdma_read::verify {
 /// dump of memory it spells "NOT READ".
 inline constexpr std::uint64_t kUntouchedWord = 0x4441'4552'2054'4F4EU;
 
-/// Divides memory into slots, one for each read in flight, with guard bytes before the first,
-/// between any two and after the last: data that lands outside its slot is noticed.
+/// Divides memory into slots, one for each read in flight or being checked, with guard bytes before
+/// the first, between any two and after the last: data that lands outside its slot is noticed.
 ///
 /// Does not own the memory, which outlives it. Not thread safe.
 class Destination {

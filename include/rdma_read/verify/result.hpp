@@ -36,15 +36,15 @@ enum class Outcome : std::uint8_t {
 /// phase, so that they are what was asked for; the latency phase has its own in `latency_us`.
 /// Mismatches are those of both phases.
 struct SizeResult {
-    std::uint64_t size = 0;                       ///< bytes of each read
-    std::uint64_t reads = 0;                      ///< that completed
-    std::uint64_t bytes_read = 0;                 ///< by these
-    std::uint64_t bytes_verified = 0;             ///< by those of which every byte was right
-    std::uint64_t mismatched_reads = 0;           ///< with at least one wrong byte
-    std::vector<Mismatch> mismatches;             ///< the first stretches of wrong bytes
-    bool guard_intact = false;                    ///< nothing was written outside the destination
-    std::uint32_t depth = 0;                      ///< reads in flight in the throughput phase
-    std::optional<LatencySummary> latency_us;     ///< of the latency phase
+    std::uint64_t size = 0;                    ///< bytes of each read
+    std::uint64_t reads = 0;                   ///< that completed
+    std::uint64_t bytes_read = 0;              ///< by these
+    std::uint64_t bytes_verified = 0;          ///< by those of which every byte was right
+    std::uint64_t mismatched_reads = 0;        ///< with at least one wrong byte
+    std::vector<Mismatch> mismatches;          ///< the first stretches of wrong bytes
+    bool guard_intact = false;                 ///< nothing was written outside the destination
+    std::uint32_t depth = 0;                   ///< reads in flight in the throughput phase, at most
+    std::optional<LatencySummary> latency_us;  ///< of the latency phase
     std::optional<double> bandwidth_bytes_per_s;  ///< of the throughput phase
     std::optional<double> reads_per_s;            ///< of the throughput phase
     double seconds = 0;                           ///< that the throughput phase took

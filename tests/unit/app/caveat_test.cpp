@@ -115,6 +115,12 @@ TEST(Depth, IsClampedWhenLessWasAgreedOn) {
     EXPECT_FALSE(depth_clamped(16, 0)) << "not known";
 }
 
+TEST(Depth, IsCutForLongReads) {
+    EXPECT_THAT(depth_cut(16, 2, 16U << 20U),
+                Optional(StartsWith("reads of 16M: 2 in flight instead of 16")));
+    EXPECT_FALSE(depth_cut(16, 16, 1U << 20U));
+}
+
 TEST(Frequency, ScalesUnderEveryGovernorButPerformance) {
     const PretendedSysfs sysfs;
     sysfs.set_governor(0, "powersave");
@@ -172,7 +178,7 @@ TEST(Clock, IsCoarseWhenItsStepsShowInTheLatencies) {
 
 TEST(Caveats, AreOneLine) {
     for (const auto& text :
-         {depth_clamped(2, 1), shared_cores({{0, cpus("0")}, {1, cpus("0")}}),
+         {depth_clamped(2, 1), depth_cut(2, 1, 1), shared_cores({{0, cpus("0")}, {1, cpus("0")}}),
           slow_checking(1, 1, 1), coarse_clock({.read_ns = 1, .step_ns = 1000}, 1)}) {
         EXPECT_THAT(text, Optional(Not(HasSubstr("\n"))));
     }

@@ -75,6 +75,42 @@ TEST(Bounds, OfAReaderOnTheServersHostAreNotThoseOfThePort) {
     EXPECT_THAT(report.results.front().notes, IsEmpty());
 }
 
+TEST(Bounds, OfAPortCountNoReaderThatDoesNotUseIt) {
+    auto report = report_of({reader(1, "node1", 3e9), reader(2, "node2", 0.48e9)});
+    explain_bounds(report, {});
+    const auto& bound = report.results[1].sizes.front().bound;
+    EXPECT_EQ(bound->kind, verify::BoundKind::unknown) << bound->text;
+}
+
+TEST(Bounds, OfASharedPortHoldAlsoForUnequalParts) {
+    auto report = report_of({reader(1, "node2", 0.65e9), reader(2, "node3", 0.3e9)});
+    explain_bounds(report, {});
+    for (const auto& result : report.results) {
+        EXPECT_EQ(result.sizes.front().bound->kind, verify::BoundKind::server_port);
+    }
+}
+
+TEST(Bounds, OfDepthAreThoseOfTheReadsThatTheDevicesLetOntoTheWire) {
+    auto report = report_of({reader(1, "node2", 0.1e9)});
+    verify::SizeResult& size = report.results.front().sizes.front();
+    size.depth = 16;
+    size.latency_us = verify::LatencySummary{.min = 655.36, .samples = 1};
+    report.results.front().path.depth_negotiated = 1;
+    explain_bounds(report, {});
+    EXPECT_EQ(size.bound->kind, verify::BoundKind::depth) << size.bound->text;
+    Options more;
+    more.qps = 16;
+    explain_bounds(report, more);
+    EXPECT_EQ(size.bound->kind, verify::BoundKind::unknown) << size.bound->text;
+}
+
+TEST(Bounds, OfAReaderThatReportsFewerSizesThanAnotherAreItsOwn) {
+    auto report = report_of({reader(1, "node2", 0.48e9), reader(2, "node3", 0.48e9)});
+    report.results[1].sizes.clear();
+    explain_bounds(report, {});
+    EXPECT_TRUE(report.results[0].sizes.front().bound);
+}
+
 TEST(Bounds, AreNotSoughtForAReaderThatFailed) {
     auto report = report_of({reader(1, "node2", 0.95e9)});
     report.results.front().outcome = verify::Outcome::corrupt;

@@ -50,15 +50,15 @@ TEST_F(Topology, KnowsNothingOfAMachineThatHwlocCannotLoad) {
     EXPECT_TRUE(placement.nodes(cpus("0")).empty());
     EXPECT_EQ(placement.cores(cpus("0-1")), cpus("0-1"));
     EXPECT_FALSE(placement.bound(cpus("0")));
-    EXPECT_FALSE(placement.choose(cpus("0-1"), "mlx5_0", LocalReader{}));
-    EXPECT_FALSE(placement.bind_near("mlx5_0", LocalReader{}));
+    EXPECT_FALSE(placement.choose(cpus("0-1"), "mlx5_0"));
+    EXPECT_FALSE(placement.bind_near("mlx5_0"));
 }
 
 TEST_F(Topology, IsNeverBoundTo) {
     sysfs_.add_device("mlx5_0", "0");
     const Placement placement = machine(kTwoNodes);
     EXPECT_FALSE(placement.thread());
-    EXPECT_FALSE(placement.bind_near("mlx5_0", LocalReader{}));
+    EXPECT_FALSE(placement.bind_near("mlx5_0"));
 }
 
 using Near = PretendedMachine;
@@ -103,123 +103,89 @@ class Choice : public PretendedMachine {
   protected:
     void SetUp() override { sysfs_.add_device("mlx5_0", "0-7"); }
     // By whom all processors may be used.
-    [[nodiscard]] std::optional<CpuChoice> choose(const char* machine_text, const char* device,
-                                                  std::optional<LocalReader> reader) const {
+    [[nodiscard]] std::optional<CpuSet> choose(const char* machine_text, const char* device) const {
         const Placement placement = machine(machine_text);
-        return placement.choose(placement.allowed(), device, reader);
+        return placement.choose(placement.allowed(), device);
     }
 };
 
-TEST_F(Choice, IsEverythingNearForAReaderThatDoesNotKnowTheOthers) {
-    const auto choice = choose(kTwoNodes, "mlx5_0", std::nullopt);
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->cpus, cpus("0-7"));
-    EXPECT_TRUE(choice->near);
+TEST_F(Choice, IsEverythingNear) {
+    EXPECT_THAT(choose(kTwoNodes, "mlx5_0"), Optional(cpus("0-7")));
 }
 
-TEST_F(Choice, IsTheLastCoreNearForTheFirstReader) {
-    const auto choice = choose(kTwoNodes, "mlx5_0", LocalReader{0, 1});
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->cpus, cpus("6-7")) << "a core with both of its processors";
-    EXPECT_TRUE(choice->near);
+TEST_F(Choice, IsNoneForADeviceThatIsNearNothing) {
+    EXPECT_FALSE(choose(kTwoNodes, "rxe0"));
 }
 
-TEST_F(Choice, IsACoreOfItsOwnForEachReaderNearOnesFirst) {
-    CpuSet taken;
-    for (std::size_t index = 0; index < 8; ++index) {
-        const auto choice = choose(kTwoNodes, "mlx5_0", LocalReader{index, 8});
-        ASSERT_TRUE(choice) << index;
-        EXPECT_TRUE(choice->cpus.common(taken).empty()) << index;
-        EXPECT_EQ(choice->near, index < 4) << index;
-        auto all = taken.cpus();
-        all.insert(all.end(), choice->cpus.cpus().begin(), choice->cpus.cpus().end());
-        taken = CpuSet(all);
-    }
-    EXPECT_EQ(taken, cpus("0-15"));
-}
-
-TEST_F(Choice, IsNoneWithMoreReadersThanCores) {
-    EXPECT_FALSE(choose(kTwoNodes, "mlx5_0", LocalReader{0, 9}));
-    EXPECT_FALSE(choose(kTwoNodes, "mlx5_0", LocalReader{8, 9}));
-}
-
-TEST_F(Choice, IsNoneForAReaderThatIsNotOneOfThem) {
-    EXPECT_FALSE(choose(kTwoNodes, "mlx5_0", LocalReader{2, 2}));
-    EXPECT_FALSE(choose(kTwoNodes, "mlx5_0", LocalReader{0, 0}));
-}
-
-TEST_F(Choice, IsACoreAnywhereForADeviceThatIsNearNothing) {
-    const auto choice = choose(kTwoNodes, "rxe0", LocalReader{0, 2});
-    ASSERT_TRUE(choice);
-    EXPECT_EQ(choice->cpus, cpus("14-15"));
-    EXPECT_FALSE(choice->near);
-    EXPECT_FALSE(choose(kTwoNodes, "rxe0", std::nullopt));
-}
-
-TEST_F(Choice, IsNoneWhenEverythingIsNearAndTheOthersAreNotKnown) {
+TEST_F(Choice, IsNoneWhenEverythingIsNear) {
     sysfs_.add_device("mlx5_1", "0-3");
-    EXPECT_FALSE(choose(kOneNode, "mlx5_1", std::nullopt));
+    EXPECT_FALSE(choose(kOneNode, "mlx5_1"));
 }
 
 TEST_F(Choice, IsNoneForAThreadThatALauncherBound) {
     const Placement placement = machine(kTwoNodes);
     for (const char* thread : {"8-15", "0-7", "0", "0-14"}) {
-        EXPECT_FALSE(placement.choose(cpus(thread), "mlx5_0", LocalReader{0, 1})) << thread;
-        EXPECT_FALSE(placement.choose(cpus(thread), "mlx5_0", std::nullopt)) << thread;
+        EXPECT_FALSE(placement.choose(cpus(thread), "mlx5_0")) << thread;
     }
 }
 
-TEST(ThisMachine, SaysWhereItsThreadsMayRun) {
-    const Placement placement;
-    const auto thread = placement.thread();
-    ASSERT_TRUE(thread);
-    EXPECT_FALSE(thread->empty());
-    EXPECT_FALSE(placement.allowed().empty());
-    EXPECT_FALSE(placement.near("no such device"));
+// This machine, with a device near the last of its processors.
+class ThisMachine : public testing::Test {
+  protected:
+    void SetUp() override {
+        before_ = placement_.thread().value();
+        last_ = CpuSet({before_.cpus().back()});
+        sysfs_.add_device("near_last", last_.to_string());
+    }
+    [[nodiscard]] bool can_bind() const { return !placement_.bound(before_) && before_.size() > 1; }
+
+    PretendedSysfs sysfs_;
+    Placement placement_{{.sysfs = sysfs_.root(), .synthetic = {}}};
+    CpuSet before_;
+    CpuSet last_;
+};
+
+TEST_F(ThisMachine, SaysWhereItsThreadsMayRun) {
+    EXPECT_FALSE(before_.empty());
+    EXPECT_FALSE(placement_.allowed().empty());
+    EXPECT_FALSE(placement_.near("no such device"));
+    EXPECT_FALSE(placement_.bind_near("no such device"));
 }
 
-TEST(ThisMachine, IsAsBeforeWhenABindingEnds) {
-    const Placement placement;
-    const CpuSet before = placement.thread().value();
-    if (placement.bound(before) || placement.cores(before).size() < 2) {
-        GTEST_SKIP() << "one core, or bound already: " << before.to_string();
+TEST_F(ThisMachine, IsAsBeforeWhenABindingEnds) {
+    if (!can_bind()) {
+        GTEST_SKIP() << "one processor, or bound already: " << before_.to_string();
     }
     {
-        const Binding binding = placement.bind_near("no such device", LocalReader{0, 1});
+        const Binding binding = placement_.bind_near("near_last");
         ASSERT_TRUE(binding);
-        EXPECT_FALSE(binding.near());
-        EXPECT_THAT(placement.thread(), Optional(binding.cpus()));
-        EXPECT_EQ(placement.cores(binding.cpus()).size(), 1U);
-        EXPECT_TRUE(placement.bound(binding.cpus()));
-        EXPECT_FALSE(placement.bind_near("no such device", LocalReader{0, 1}))
-            << "bound already, by itself";
-        EXPECT_THAT(placement.thread(), Optional(binding.cpus()));
+        EXPECT_EQ(binding.cpus(), last_);
+        EXPECT_THAT(placement_.thread(), Optional(last_));
+        EXPECT_TRUE(placement_.bound(last_));
+        EXPECT_FALSE(placement_.bind_near("near_last")) << "bound already, by itself";
+        EXPECT_THAT(placement_.thread(), Optional(last_));
     }
-    EXPECT_THAT(placement.thread(), Optional(before));
+    EXPECT_THAT(placement_.thread(), Optional(before_));
 }
 
-TEST(ThisMachine, StaysBoundUntilTheLastOwnerOfABindingEnds) {
-    const Placement placement;
-    const CpuSet before = placement.thread().value();
-    if (placement.bound(before) || placement.cores(before).size() < 2) {
-        GTEST_SKIP() << "one core, or bound already: " << before.to_string();
+TEST_F(ThisMachine, StaysBoundUntilTheLastOwnerOfABindingEnds) {
+    if (!can_bind()) {
+        GTEST_SKIP() << "one processor, or bound already: " << before_.to_string();
     }
     {
-        Binding first = placement.bind_near("no such device", LocalReader{0, 1});
+        Binding first = placement_.bind_near("near_last");
         const Binding second = std::move(first);
-        EXPECT_THAT(placement.thread(), Optional(second.cpus()));
+        EXPECT_THAT(placement_.thread(), Optional(last_));
     }
-    EXPECT_THAT(placement.thread(), Optional(before));
+    EXPECT_THAT(placement_.thread(), Optional(before_));
 }
 
-TEST(ThisMachine, LeavesOtherThreadsWhereTheyAre) {
-    const Placement placement;
-    const CpuSet before = placement.thread().value();
+TEST_F(ThisMachine, LeavesOtherThreadsWhereTheyAre) {
     // Bound and let go on a thread of its own.
     std::async(std::launch::async, [&] {
-        const Binding binding = placement.bind_near("no such device", LocalReader{0, 1});
+        const Binding binding = placement_.bind_near("near_last");
     }).get();
-    EXPECT_THAT(placement.thread(), Optional(before));
+    EXPECT_THAT(placement_.thread(), Optional(before_));
 }
 
 }  // namespace

@@ -90,22 +90,6 @@ TEST(Bound, IsDepthWhenTheReadsInFlightTakeTheirLatency) {
     EXPECT_EQ(bound.text, "bound by 4 reads in flight of 4 us each: at most 4.096 GB/s, 98 % used");
 }
 
-TEST(Bound, OfDepthComesFromTheSmallestReadsAndThePortWhenThisSizeHasNoLatency) {
-    BoundInput input;
-    input.server_rate_gbps = 8;  // 1 byte/ns
-    input.size = 1000;
-    input.reads_in_flight = 1;
-    input.smallest_latency_us = 4;  // and 1 us for 1000 bytes
-    input.bandwidth_bytes_per_s = 0.19e9;
-    const Bound bound = explain(input);
-    EXPECT_EQ(bound.kind, BoundKind::depth);
-    EXPECT_THAT(bound.bytes_per_s, Optional(DoubleNear(0.2e9, 1)));
-    EXPECT_THAT(bound.text, HasSubstr("1 read in flight of 5 us each"));
-
-    input.server_rate_gbps.reset();
-    EXPECT_FALSE(explain(input).bytes_per_s) << "no transfer time without a rate";
-}
-
 TEST(Bound, IsCheckingWhenItTakesNearlyAllTheTime) {
     BoundInput input = fast_port();
     input.bandwidth_bytes_per_s = 2.7e9;
@@ -207,7 +191,6 @@ TEST(Bound, TakesNumbersThatCannotBeForUnknown) {
         input.size = 4096;
         input.reads_in_flight = 16;
         input.latency_us = nonsense;
-        input.smallest_latency_us = nonsense;
         input.checking_s = nonsense;
         input.phase_s = nonsense;
         EXPECT_EQ(explain(input).text, "no bound is known") << nonsense;

@@ -46,7 +46,7 @@ TEST(JsonReport, HasEveryKeyInItsDocumentedOrder) {
     EXPECT_THAT(keys(size),
                 ElementsAre("size", "reads", "bytes_read", "bytes_verified", "mismatches",
                             "guard_intact", "latency_us", "bandwidth_bytes_per_s", "reads_per_s",
-                            "seconds", "checking_s", "bound"));
+                            "seconds", "depth", "checking_s", "bound"));
     EXPECT_THAT(keys(size["mismatches"][0]),
                 ElementsAre("read", "offset", "length", "kind", "detail"));
     EXPECT_THAT(keys(size["latency_us"]),
