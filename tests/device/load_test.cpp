@@ -51,6 +51,22 @@ class Load : public DeviceTest {
     }
 };
 
+TEST_F(Load, RanksOnOneCoreWaitForTheirReadsAndNotForTheSchedulersTick) {
+    const std::vector<std::string> options{"--size", "8", "--depth", "1", "--iterations", "500"};
+    const auto single_us = [&](std::vector<std::string> command) {
+        auto all = options;
+        all.insert(all.end(), {"--json", report_path()});
+        const auto program = launch(2, all);
+        command.insert(command.end(), program.begin(), program.end());
+        expect_status(run(command, {std::chrono::seconds(150), {}}), 0);
+        return 1e6 / report().at("results").at(0).at("sizes").at(0).at("reads_per_s").get<double>();
+    };
+    const double anywhere = single_us({});
+    const double on_one = single_us({"taskset", "--cpu-list", "0"});
+    // A tick is tens of such reads long.
+    EXPECT_LT(on_one, 8 * anywhere);
+}
+
 TEST_F(Load, WithoutABoundReadersReadAtTheSameTime) {
     EXPECT_GT(most_at_a_time(passing_run(8, {"--iterations", "300", "--timeout", "60"})), 2U);
 }
