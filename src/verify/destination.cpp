@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -26,7 +25,7 @@ void fill_with(std::span<std::byte> memory, std::size_t begin, std::size_t end,
     word = kernels::little_endian(word);
     std::array<std::byte, sizeof word> bytes{};
     std::memcpy(bytes.data(), &word, sizeof word);
-    std::ranges::rotate(bytes, bytes.begin() + static_cast<std::ptrdiff_t>(begin % bytes.size()));
+    std::rotate(bytes.begin(), bytes.begin() + begin % bytes.size(), bytes.end());
     // Whole words: slots are large.
     std::size_t at = begin;
     for (; end - at >= bytes.size(); at += bytes.size()) {
