@@ -23,6 +23,10 @@ namespace {
 constexpr std::uint64_t kRefusalsTold = 10;
 constexpr std::uint64_t kRefusalsPerSum = 1000;
 
+// Events that are handled before stop, limits and completions are looked at again: while requests
+// come faster than they are answered there is always one more.
+constexpr int kEventsPerLook = 64;
+
 CmId bound_id(const EventChannel& channel, const Address& address) {
     CmId id(channel);
     id.bind(address);
@@ -176,10 +180,7 @@ ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
             if (fd == stop_event_.get() || fd == config_.stop_fd) {
                 stopped = true;
             } else if (fd == channel_.fd()) {
-                while (auto event = channel_.try_next()) {
-                    handle(std::move(*event));
-                    grant_waiting();
-                }
+                handle_events();
             } else {
                 const auto device = std::ranges::find_if(
                     devices_, [&](const auto& candidate) { return candidate->cq.fd() == fd; });
@@ -197,6 +198,18 @@ ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
         notice(fmt::format("refused {} connections in all", strangers_));
     }
     return summary_;
+}
+
+void ReadServer::handle_events() {
+    for (int handled = 0; handled < kEventsPerLook; ++handled) {
+        auto event = channel_.try_next();
+        if (!event) {
+            return;
+        }
+        handle(std::move(*event));
+        grant_waiting();
+    }
+    // The channel stays readable as long as there are more.
 }
 
 void ReadServer::handle(CmEvent event) {
@@ -365,6 +378,8 @@ void ReadServer::completed(const ibv_wc& completion) {
         return;
     }
     connection.said_ready = true;
+    // Not silent, even if the event that the connection stands is still behind many others.
+    end_handshake(connection);
     ready(connection);
 }
 
@@ -391,7 +406,6 @@ void ReadServer::ready(Connection& connection) {
     if (!connection.is_ready() || connection.described) {
         return;
     }
-    end_handshake(connection);
     Reader& reader = *connection.reader;
     if (reader.turn) {
         send_descriptor(connection);

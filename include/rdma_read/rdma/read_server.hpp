@@ -106,6 +106,7 @@ class ReadServer {
     struct Connection;
     struct Reader;
 
+    void handle_events();
     void handle(CmEvent event);
     void request(CmEvent event);
     [[nodiscard]] std::optional<Refusal> objection_to(const Hello& hello, ServedDevice* device);

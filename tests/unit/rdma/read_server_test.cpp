@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -32,8 +33,8 @@ fakes::Bytes ready() {
     return bytes_of(encode_ready());
 }
 
-// A server that is driven step by step: serve() with a stop already asked for takes all that has
-// happened so far, and returns.
+// A server that is driven step by step: serve() with a stop already asked for looks once at what
+// has happened, and returns.
 class SteppedServer {
   public:
     SteppedServer(const ReadServerConfig& config, std::span<std::byte> exposed)
@@ -41,7 +42,18 @@ class SteppedServer {
         server.on_notice([this](const std::string& text) { notices.push_back(text); });
         server.stop();
     }
-    ServeSummary step() { return server.serve(); }
+    // Takes all that has happened so far.
+    ServeSummary step() {
+        ServeSummary summary = server.serve();
+        while (events_wait()) {
+            summary = server.serve();
+        }
+        return summary;
+    }
+    [[nodiscard]] static bool events_wait() {
+        return std::ranges::any_of(fakes::World::current().all<fakes::Channel>(),
+                                   [](const auto* each) { return !each->pending.empty(); });
+    }
 
     ReadServer server;
     std::vector<std::string> notices;
@@ -643,13 +655,18 @@ TEST_F(ReadServerTest, RefusesARunThatDiffersInOneBit) {
 }
 
 TEST_F(ReadServerTest, TellsTheFirstRefusalsOneByOneAndThenTheirNumber) {
-    start();
+    ReadServer server(config_, exposed_);
+    std::vector<std::string> told;
+    server.on_notice([&](const std::string& text) {
+        told.push_back(text);
+        if (text.ends_with("; 2000 by now")) {
+            server.stop();
+        }
+    });
     for (int i = 0; i < 2000; ++i) {
         (void)world.connect_request(listener(), device, {});
     }
-    summary_ = server_->step();
-    EXPECT_EQ(summary_.refused, 2000U);
-    const auto& told = server_->notices;
+    EXPECT_EQ(server.serve().refused, 2000U);
     ASSERT_EQ(told.size(), 13U);
     for (std::size_t i = 0; i < 12; ++i) {
         EXPECT_THAT(told[i], HasSubstr(std::string(to_string(Refusal::not_this_protocol))));
@@ -1005,6 +1022,50 @@ TEST_F(ReadServerTest, AStopThatComesBeforeTheServiceIsNotLost) {
     ReadServer server(config_, exposed_);
     server.stop();
     EXPECT_EQ(server.serve().connections, 0U);
+}
+
+TEST_F(ReadServerTest, AStopIsSeenWhileRequestsKeepComing) {
+    ReadServer server(config_, exposed_);
+    constexpr int kMost = 5000;
+    int requests = 1;
+    // Whoever is turned away comes again before the server looks for something else.
+    world.before_taking([&] {
+        server.stop();
+        if (requests < kMost) {
+            ++requests;
+            (void)world.connect_request(listener(), device, {});
+        }
+    });
+    (void)world.connect_request(listener(), device, {});
+    (void)server.serve();
+    EXPECT_LT(requests, kMost);
+}
+
+TEST_F(ReadServerTest, AFirstMessageIsSeenWhileRequestsKeepComing) {
+    start();
+    fakes::Id& id = request(2);
+    happen(id, RDMA_CM_EVENT_ESTABLISHED);
+    world.receive(*id.qp, ready());
+    constexpr int kMany = 5000;
+    for (int i = 0; i < kMany; ++i) {
+        (void)world.connect_request(listener(), device, {});
+    }
+    EXPECT_LT(server_->server.serve().refused, kMany);
+    EXPECT_THAT(id.qp->sent, ElementsAre(descriptor()));
+    EXPECT_EQ(server_->step().refused, kMany);
+}
+
+TEST_F(ReadServerTest, AReaderWhoseEstablishmentIsBehindManyRequestsIsNotSilent) {
+    config_.handshake_limit = std::chrono::milliseconds(20);
+    start();
+    fakes::Id& id = request(2);
+    const Deadline limit = Deadline::after(config_.handshake_limit);
+    receive(id, ready());
+    await(limit);
+    summary_ = server_->step();
+    ASSERT_TRUE(id.live);
+    happen(id, RDMA_CM_EVENT_ESTABLISHED);
+    EXPECT_THAT(id.qp->sent, ElementsAre(descriptor()));
 }
 
 TEST_F(ReadServerTest, ARemovedDeviceEndsTheServiceWithAnError) {
