@@ -146,6 +146,9 @@ int serve_text(const PairServerOptions& options) {
     config.address = address_to_bind(options);
     config.run = key;
     config.stop_fd = stop.fd();
+    // One that is frozen, or whose host died without a word, would otherwise never be done with.
+    config.turn_limit = options.turn();
+    config.turns_end_always = true;
     const rdma::EventChannel channel;
     const auto bound = port_to_bind(channel, config.address);
     const auto server = listen(config, memory.bytes(), !options.bind);

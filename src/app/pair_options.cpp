@@ -47,7 +47,9 @@ const CommandLineSpec& spec() {
              "1024. Default 4096."},
             {"--clients", "N", fmt::format("0 to {}", kMostClients),
              "With -s: exit when this many clients have been served;\n"
-             "0: serve until stopped. Default 1."},
+             "0: serve until stopped. One that is still there 35 s\n"
+             "after it was told where to read, and 1 s for each 8M of\n"
+             "--size, is dropped and counts as served. Default 1."},
             {"--timeout", "SECONDS", "seconds above 0, at most 86400, such as 30 or 0.5",
              "With -c: whole budget in seconds: connect, read.\nDefault 30."},
             {"--token-file", "FILE", "a file with a secret, for its owner alone",

@@ -520,7 +520,7 @@ void ReadServer::drop_silent_peers() {
 
 bool ReadServer::turns_are_limited() const noexcept {
     return config_.turn_limit > std::chrono::milliseconds::zero() && !turns_.empty()
-           && !waiting_.empty();
+           && (config_.turns_end_always || !waiting_.empty());
 }
 
 void ReadServer::end_overdue_turns() {
@@ -529,9 +529,13 @@ void ReadServer::end_overdue_turns() {
         const std::vector<Connection*> connections = turns_.front()->connections;
         const auto open =
             std::ranges::find_if(connections, [](auto* each) { return each != nullptr; });
+        const auto peer = (*open)->id.peer_address();
         notice(fmt::format(
-            "reader of rank {}: dropped, it is still there after {} s and others wait",
-            (*open)->hello.rank, std::chrono::duration<double>(config_.turn_limit).count()));
+            "reader of rank {}: dropped, it is still there after {} s{}; its process may be "
+            "stopped or its host dead: look at {}",
+            (*open)->hello.rank, std::chrono::duration<double>(config_.turn_limit).count(),
+            waiting_.empty() ? "" : " and others wait",
+            peer ? peer->to_string() : std::string("it")));
         for (Connection* const connection : connections) {
             if (connection != nullptr) {
                 hang_up(*connection);

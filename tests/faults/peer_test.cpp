@@ -15,6 +15,7 @@ namespace rdma_read::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 class Peers : public FaultMatrix {
   protected:
@@ -179,6 +180,25 @@ TEST_F(Peers, ThatStopAreWaitedForUntilTheDeadline) {
         reader_stops("ibv_post_send:2:STOP"),
         reader_stops("rdma_disconnect:1:STOP"),
     });
+}
+
+TEST_F(Peers, ThatStopForGoodDoNotKeepAServerThatHasNobodyElse) {
+    const std::string fault = "ibv_post_send:2:STOP";
+    play({{"reader", fault + ", the only client of its server", 45, [&, this] {
+               const std::string log = new_log();
+               const PairServer serving = start_pair_server({}, {std::chrono::seconds(60), {}});
+               Command reading(pair_client(ipv4(), serving.port), with_faults(fault, log, 60));
+               const auto served = serving.command->finish();
+               expect_status(served, 0);
+               expect_struck(fault, log);
+               EXPECT_GT(served.seconds, 30);
+               EXPECT_THAT(lines_of(served.err), SizeIs(2)) << told(served);
+               EXPECT_THAT(served.err, HasSubstr("dropped, it is still there after 35 s"));
+               EXPECT_THAT(served.err, HasSubstr("look at " + ipv4()));
+               reading.send_signal(SIGKILL);
+               EXPECT_EQ(reading.finish().status, 128 + SIGKILL);
+               return std::string("dropped and counted; server: exit 0");
+           }}});
 }
 
 // What a process holds: files, and memory that it has touched.

@@ -50,6 +50,9 @@ struct ReadServerConfig {
     /// How long after it got the descriptor a reader may be dropped for others that wait for it:
     /// one that is frozen, or whose host died without a word, would have it for ever. 0: never.
     std::chrono::milliseconds turn_limit{0};
+    /// Whether it is dropped then even if nobody waits for it: for a service that ends when its
+    /// readers have gone.
+    bool turns_end_always = false;
     /// Readers that are to begin together: nobody gets the descriptor before so many are ready, or
     /// before `start_patience` has passed without a further one. 0: each at once.
     std::uint32_t start_together = 0;

@@ -108,6 +108,13 @@ TEST(PairOptions, ServerHasTheDocumentedDefaults) {
     EXPECT_EQ(options.clients, 1U);
 }
 
+TEST(PairOptions, AClientMayStayForItsUsualBudgetAndAsLongAsALongTextTakes) {
+    const auto usual = parsed<PairClientOptions>({"-c", "node1"}).timeout;
+    EXPECT_GT(parsed<PairServerOptions>({"-s"}).turn(), usual);
+    EXPECT_LE(parsed<PairServerOptions>({"-s"}).turn(), usual + 10s);
+    EXPECT_GT(parsed<PairServerOptions>({"-s", "--size", "1G"}).turn(), usual + 100s);
+}
+
 TEST(PairOptions, ServerTakesWhatTheUserSays) {
     const auto options =
         parsed<PairServerOptions>({"-s", "--bind", "::1", "--port", "0", "--message", "a\xff\n b",

@@ -24,6 +24,7 @@ using fakes::bytes_of;
 using fakes::error_of;
 using fakes::far;
 using fakes::hello_of;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -403,8 +404,40 @@ TEST_F(ConcurrencyTest, ATurnEndsAtItsLimitWhenOthersWait) {
     EXPECT_EQ(keeping.disconnects, 1);
     EXPECT_TRUE(may_read(waiting));
     EXPECT_THAT(server_->notices,
-                ElementsAre(HasSubstr("rank 5: dropped, it is still there after 0.02 s")));
+                ElementsAre(AllOf(
+                    HasSubstr("rank 5: dropped, it is still there after 0.02 s and others wait"),
+                    EndsWith("look at 10.0.0.99"))));
     EXPECT_EQ(summary_.finished, 1U);
+}
+
+TEST_F(ConcurrencyTest, WhereTurnsEndAlwaysAReaderThatStaysIsDroppedAndCountsAsFinished) {
+    config_.turn_limit = std::chrono::milliseconds(20);
+    config_.turns_end_always = true;
+    ReadServer server(config_, exposed_);
+    std::vector<std::string> notices;
+    server.on_notice([&](const std::string& text) { notices.push_back(text); });
+    fakes::Id& id = world.connect_request(listener(), device, hello_of(5));
+    // It has its descriptor, and nothing is heard of it any more.
+    world.answer("rdma_accept", [&](int) {
+        world.receive(*world.all<fakes::Qp>().back(), ready());
+        return std::vector<fakes::Event>{{RDMA_CM_EVENT_ESTABLISHED, 0, {}, 0, 0}};
+    });
+    std::jthread watchdog([&](const std::stop_token& ended) {
+        const Deadline limit = far();
+        while (!ended.stop_requested() && !limit.expired()) {
+            pass(std::chrono::milliseconds(1));
+        }
+        server.stop();
+    });
+    const ServeSummary summary = server.serve(1);
+    watchdog.request_stop();
+    watchdog.join();
+    EXPECT_EQ(summary.connections, 1U);
+    EXPECT_EQ(summary.finished, 1U);
+    EXPECT_FALSE(id.live);
+    EXPECT_EQ(id.disconnects, 1);
+    EXPECT_THAT(notices,
+                ElementsAre(HasSubstr("rank 5: dropped, it is still there after 0.02 s;")));
 }
 
 TEST_F(ConcurrencyTest, AsManyTurnsEndAtTheirLimitAsReadersWait) {
