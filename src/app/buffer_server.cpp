@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <utility>
 
 namespace rdma_read::app {
@@ -64,7 +65,7 @@ rdma::Buffer filled_buffer(const ServerTask& task) {
 }
 
 BufferServer::BufferServer(const ServerTask& task, rdma::Buffer memory)
-    : memory_(std::move(memory)), server_(server_config(task), memory_.bytes()) {
+    : memory_(std::move(memory)), server_(std::in_place, server_config(task), memory_.bytes()) {
     announcement_.usable = true;
     announcement_.run = task.run;
     announcement_.server_rank = task.rank;
@@ -72,9 +73,9 @@ BufferServer::BufferServer(const ServerTask& task, rdma::Buffer memory)
     verify::ServerInfo& info = announcement_.server;
     info.rank = task.rank;
     info.host = task.host;
-    info.address = server_.address().to_string();
-    info.port = server_.address().port();
-    if (const auto& port = server_.port()) {
+    info.address = server_->address().to_string();
+    info.port = server_->address().port();
+    if (const auto& port = server_->port()) {
         info.device = port->device;
         info.port_num = port->port_num;
         info.link_layer = port->link_layer;
@@ -85,29 +86,43 @@ BufferServer::BufferServer(const ServerTask& task, rdma::Buffer memory)
             info.rate_gbps = port->rate_gbps;
         }
     }
-    server_.on_notice([rank = task.rank](const std::string& text) {
+    server_->on_notice([rank = task.rank](const std::string& text) {
         say(kMpiProgram, fmt::format("server (rank {}): {}", rank, text));
     });
-    thread_ = std::thread([this, rank = task.rank] {
-        try {
-            summary_ = server_.serve();
-        } catch (const std::exception& error) {
-            // The readers notice by themselves; this is the cause.
-            say(kMpiProgram, fmt::format("server (rank {}) stopped: {}", rank, error.what()));
+    thread_ = std::thread([this, rank = task.rank] { serve(rank); });
+}
+
+void BufferServer::serve(int rank) {
+    try {
+        summary_ = server_->serve();
+    } catch (const std::exception& error) {
+        // The readers notice by themselves; this is the cause.
+        say(kMpiProgram, fmt::format("server (rank {}) stopped: {}", rank, error.what()));
+        summary_ = server_->summary();
+        // Its end is theirs: who waits for the descriptor would wait out the whole deadline.
+        const std::scoped_lock lock(ending_);
+        server_.reset();
+    }
+}
+
+void BufferServer::end() {
+    {
+        const std::scoped_lock lock(ending_);
+        if (server_) {
+            server_->stop();
         }
-    });
+    }
+    thread_.join();
 }
 
 BufferServer::~BufferServer() {
     if (thread_.joinable()) {
-        server_.stop();
-        thread_.join();
+        end();
     }
 }
 
 verify::ServerInfo BufferServer::finish() {
-    server_.stop();
-    thread_.join();
+    end();
     verify::ServerInfo info = announcement_.server;
     info.cpu_s_while_serving = summary_.cpu_seconds;
     info.serving_s = summary_.seconds;

@@ -6,7 +6,8 @@
 #include "rdma_read/rdma/device.hpp"
 #include "rdma_read/rdma/read_server.hpp"
 
-#include <exception>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 namespace rdma_read::app {
@@ -15,7 +16,8 @@ namespace rdma_read::app {
 /// candidates the one taken is said on stderr. \throws rdma::Error
 [[nodiscard]] rdma::DevicePort choose_server_port(const Options& options);
 
-/// Serves the run's payload until finish() or destruction.
+/// Serves the run's payload until finish() or destruction. A server that fails says why on stderr
+/// and lets go of device and connections at once, so that its readers see the end.
 class BufferServer : public Server {
   public:
     /// Listens when it returns. `memory` is exposed as it is: see filled_buffer().
@@ -31,8 +33,12 @@ class BufferServer : public Server {
     [[nodiscard]] verify::ServerInfo finish() override;
 
   private:
+    void serve(int rank);
+    void end();
+
     rdma::Buffer memory_;
-    rdma::ReadServer server_;
+    std::mutex ending_;                       // guards that there is a server
+    std::optional<rdma::ReadServer> server_;  // until it fails
     verify::Announcement announcement_;
     rdma::ServeSummary summary_;
     std::thread thread_;

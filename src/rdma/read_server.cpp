@@ -174,30 +174,42 @@ ServeSummary ReadServer::serve(std::uint64_t finished_limit) {
 
     const double cpu_at_start = thread_cpu_seconds();
     const auto started = Deadline::Clock::now();
-    bool stopped = false;
-    while (!stopped && (finished_limit == 0 || summary_.finished < finished_limit)) {
-        for (const int fd : waits.wait(next_limit())) {
-            if (fd == stop_event_.get() || fd == config_.stop_fd) {
-                stopped = true;
-            } else if (fd == channel_.fd()) {
-                handle_events();
-            } else {
-                const auto device = std::ranges::find_if(
-                    devices_, [&](const auto& candidate) { return candidate->cq.fd() == fd; });
-                drain(**device);
-                grant_waiting();
-            }
+    const auto account = [&] {
+        summary_.seconds = std::chrono::duration<double>(Deadline::Clock::now() - started).count();
+        summary_.cpu_seconds = thread_cpu_seconds() - cpu_at_start;
+    };
+    try {
+        while ((finished_limit == 0 || summary_.finished < finished_limit) && look(waits)) {
         }
-        drop_silent_peers();
-        end_overdue_turns();
-        grant_waiting();
+    } catch (...) {
+        account();
+        throw;
     }
-    summary_.seconds = std::chrono::duration<double>(Deadline::Clock::now() - started).count();
-    summary_.cpu_seconds = thread_cpu_seconds() - cpu_at_start;
+    account();
     if (strangers_ > kRefusalsTold) {
         notice(fmt::format("refused {} connections in all", strangers_));
     }
     return summary_;
+}
+
+bool ReadServer::look(WaitSet& waits) {
+    bool goes_on = true;
+    for (const int fd : waits.wait(next_limit())) {
+        if (fd == stop_event_.get() || fd == config_.stop_fd) {
+            goes_on = false;
+        } else if (fd == channel_.fd()) {
+            handle_events();
+        } else {
+            const auto device = std::ranges::find_if(
+                devices_, [&](const auto& candidate) { return candidate->cq.fd() == fd; });
+            drain(**device);
+            grant_waiting();
+        }
+    }
+    drop_silent_peers();
+    end_overdue_turns();
+    grant_waiting();
+    return goes_on;
 }
 
 void ReadServer::handle_events() {

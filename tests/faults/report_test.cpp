@@ -97,6 +97,23 @@ TEST_F(Reports, NameWhatTheServerDidToItsReaders) {
          Lanes::one);
 }
 
+TEST_F(Reports, NameAServerThatFailsWhichItsReadersSeeAtOnce) {
+    const std::string fault = "ibv_poll_cq:1:EIO";
+    play({{"server", "np 2: " + fault + ", while its reader waits for the descriptor", 45, [&] {
+               const std::string log = new_log();
+               // Far less than the reader's own deadline.
+               const auto result = run(launch({{1, words_with_faults(fault, log)}, {1, {tool()}}},
+                                              {"--timeout", "60", "--json", report_path()}),
+                                       {std::chrono::seconds(95), {}});
+               expect_status(result, 1);
+               expect_struck(fault, log);
+               EXPECT_THAT(result.err, HasSubstr("server (rank 0) stopped: ibv_poll_cq"));
+               EXPECT_EQ(reported(1), "CONNECT_FAILED descriptor") << told(result);
+               EXPECT_GT(report().at("servers").at(0).at("cpu_s_while_serving"), 0.0);
+               return fmt::format("{}, exit {}", reported(1), result.status);
+           }}});
+}
+
 TEST_F(Reports, CountNoRankTwice) {
     play({{"reader", "np 3: hello:27:1, a rank that is taken", 30, [&] {
                const std::string log = new_log();

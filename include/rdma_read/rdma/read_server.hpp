@@ -22,6 +22,7 @@
 
 namespace rdma_read::rdma {
 
+class WaitSet;
 struct ServedDevice;  // internal to the library
 
 /// How a server behaves.
@@ -94,8 +95,12 @@ class ReadServer {
 
     /// Serves until stop() or until `finished_limit` readers have come and gone (0: no limit).
     /// Sleeps in epoll_wait(2) when nothing happens; the reads themselves do not wake it.
-    /// Throws Error only for what ends the service as a whole.
+    /// Throws Error only for what ends the service as a whole; summary() then has what happened
+    /// until then, and the connections end with the server.
     ServeSummary serve(std::uint64_t finished_limit = 0);
+
+    /// What has happened, as serve() returns it; for the serving thread.
+    [[nodiscard]] const ServeSummary& summary() const noexcept { return summary_; }
 
     /// Ends serve() soon; may come before it. Async-signal-safe.
     void stop() noexcept;
@@ -109,6 +114,8 @@ class ReadServer {
     struct Connection;
     struct Reader;
 
+    // One wait and what comes of it; false when somebody asked to stop.
+    [[nodiscard]] bool look(WaitSet& waits);
     void handle_events();
     void handle(CmEvent event);
     void request(CmEvent event);

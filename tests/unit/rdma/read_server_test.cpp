@@ -1108,6 +1108,9 @@ TEST_F(ReadServerTest, ARemovedDeviceEndsTheServiceWithAnError) {
     EXPECT_EQ(error->failure(), Failure::no_device);
     EXPECT_THAT(error->what(), HasSubstr("device fake0 was removed"));
     EXPECT_THAT(error->hint(), HasSubstr("dmesg"));
+    EXPECT_EQ(server_->server.summary().connections, 1U);
+    EXPECT_GT(server_->server.summary().seconds, 0);
+    EXPECT_GT(server_->server.summary().cpu_seconds, 0);
 }
 
 TEST_F(ReadServerTest, ServesOnOneThreadAndIsStoppedFromAnother) {
