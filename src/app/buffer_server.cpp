@@ -26,6 +26,9 @@ rdma::ReadServerConfig server_config(const ServerTask& task) {
     config.queue_pairs_per_rank =
         task.options.qps + (task.options.self_test ? kThrowAwayQueuePairs : 0);
     config.max_connections = static_cast<std::uint32_t>(task.ranks) * config.queue_pairs_per_rank;
+    // No bound to those who have not spoken yet: all readers come at once, each rank has its place,
+    // and who does not know the run has none.
+    config.max_half_open = 0;
     config.concurrency = task.options.concurrency;
     config.turn_limit = std::chrono::ceil<std::chrono::milliseconds>(task.options.turn());
     // The descriptor is the start signal: what is measured is the load of all of them.

@@ -29,6 +29,11 @@ constexpr std::chrono::milliseconds kGoodbye{1000};
 
 constexpr std::byte kUntouched{0xff};
 
+// Peers that have connected and said nothing yet: without a secret anyone may come to stay, and
+// must leave most of the server's places to those who read. Clients who are turned away for this
+// come again by themselves.
+constexpr std::uint32_t kMostHalfOpen = 128;
+
 constexpr int kExitFailed = 1;
 constexpr int kExitNoDevice = 3;
 
@@ -146,6 +151,7 @@ int serve_text(const PairServerOptions& options) {
     config.address = address_to_bind(options);
     config.run = key;
     config.stop_fd = stop.fd();
+    config.max_half_open = kMostHalfOpen;
     // One that is frozen, or whose host died without a word, would otherwise never be done with.
     config.turn_limit = options.turn();
     config.turns_end_always = true;
