@@ -105,7 +105,7 @@ rdma::RunId key_of(const std::optional<std::string>& token_file) {
 
 std::unique_ptr<rdma::ReadClient> connect(const PairClientOptions& options, const rdma::RunId& key,
                                           rdma::Deadline deadline) {
-    const auto addresses = rdma::Address::resolve(options.server, options.port);
+    const auto addresses = rdma::Address::resolve(options.server, options.port, deadline);
     for (std::size_t i = 0;; ++i) {
         rdma::ReadClientConfig config;
         config.server = addresses.at(i);

@@ -8,8 +8,11 @@
 #include <netdb.h>
 
 #include <array>
+#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <memory>
+#include <utility>
 
 namespace rdma_read::rdma {
 
@@ -21,6 +24,53 @@ const sockaddr_in& as_v4(const sockaddr_storage& storage) {
 const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
     return reinterpret_cast<const sockaddr_in6&>(storage);
 }
+
+// One question to the resolver, and its answer.
+class Lookup {
+  public:
+    explicit Lookup(std::string name) : name_(std::move(name)) { hints_.ai_socktype = SOCK_STREAM; }
+    Lookup(const Lookup&) = delete;
+    Lookup& operator=(const Lookup&) = delete;
+    Lookup(Lookup&&) = delete;
+    Lookup& operator=(Lookup&&) = delete;
+    ~Lookup() {
+        if (request_.ar_result != nullptr) {
+            freeaddrinfo(request_.ar_result);
+        }
+    }
+
+    // Answers at once and starts no thread, but knows numeric addresses alone, also those with a
+    // scope.
+    int numeric() {
+        hints_.ai_flags = AI_NUMERICHOST;
+        return getaddrinfo(name_.c_str(), nullptr, &hints_, &request_.ar_result);
+    }
+    // EAI_INPROGRESS when the deadline passes first.
+    int by_name(Deadline deadline) {
+        hints_.ai_flags = 0;
+        request_.ar_name = name_.c_str();
+        request_.ar_request = &hints_;
+        gaicb* list = &request_;
+        if (const int error = getaddrinfo_a(GAI_NOWAIT, &list, 1, nullptr); error != 0) {
+            return error;
+        }
+        while (gai_error(&request_) == EAI_INPROGRESS && !deadline.expired()) {
+            const auto left = deadline.remaining();
+            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+            const timespec timeout{seconds.count(), (left - seconds).count()};
+            gai_suspend(&list, 1, &timeout);
+        }
+        return gai_error(&request_);
+    }
+    // False while the resolver still works on it and needs this object.
+    bool cancel() { return gai_cancel(&request_) != EAI_NOTCANCELED; }
+    [[nodiscard]] const addrinfo* answer() const { return request_.ar_result; }
+
+  private:
+    std::string name_;
+    addrinfo hints_{};
+    gaicb request_{};
+};
 
 }  // namespace
 
@@ -49,22 +99,34 @@ std::optional<Address> Address::parse(std::string_view text, std::uint16_t port)
     return std::nullopt;
 }
 
-std::vector<Address> Address::resolve(const std::string& name, std::uint16_t port) {
+std::vector<Address> Address::resolve(const std::string& name, std::uint16_t port,
+                                      Deadline deadline) {
     if (const auto numeric = parse(name, port)) {
         return {*numeric};
     }
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const int result = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+    auto lookup = std::make_unique<Lookup>(name);
+    int result = lookup->numeric();
+    if (result == EAI_NONAME) {
+        result = lookup->by_name(deadline);
+    }
+    if (result == EAI_INPROGRESS) {
+        if (!lookup->cancel()) {
+            // Left to the resolver's thread, which writes to it when it gives up at last.
+            static_cast<void>(lookup.release());
+        }
+        throw Error(Failure::timeout, Phase::resolve,
+                    fmt::format("getaddrinfo({}): no answer before the deadline", name),
+                    fmt::format("give a numeric address, or look at the name servers in "
+                                "/etc/resolv.conf; check: getent ahosts {}",
+                                name));
+    }
     if (result != 0) {
         throw Error(Failure::bad_address, Phase::resolve,
                     fmt::format("getaddrinfo({}): {}", name, gai_strerror(result)),
                     "give a numeric address, or a name that /etc/hosts or DNS knows", result);
     }
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
     std::vector<Address> addresses;
-    for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    for (const addrinfo* entry = lookup->answer(); entry != nullptr; entry = entry->ai_next) {
         if (const auto address = from(entry->ai_addr)) {
             addresses.push_back(address->with_port(port));
         }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <memory>
 
 namespace rdma_read::test {
@@ -98,6 +99,25 @@ TEST_F(Pair, NoServerIsAFailureThatNamesItsAddressInTime) {
     EXPECT_EQ(result.out, "");
     EXPECT_THAT(result.err, HasSubstr(ipv4() + ":1"));
     EXPECT_LT(result.seconds, 12);
+}
+
+TEST_F(Pair, ANameServerThatDoesNotAnswerIsWaitedForNoLongerThanTheDeadline) {
+    // On the device's net, where nobody has this address.
+    const std::string nobody = ipv4().substr(0, ipv4().rfind('.')) + ".253";
+    const std::string file = folder() / "resolv.conf";
+    std::ofstream(file) << "nameserver " << nobody << "\noptions timeout:20 attempts:1\n";
+    const auto result = run(
+        {"unshare", "--mount", "sh", "-c",
+         "mount --bind \"$0\" /etc/resolv.conf || exit 77; exec \"$1\" -c a.example --timeout 2",
+         file, pair_tool()});
+    if (result.status == 77 || result.err.find("unshare") != std::string::npos) {
+        lacks("only root can have another name server: " + told(result));
+        return;
+    }
+    expect_status(result, 1);
+    EXPECT_THAT(result.err, HasSubstr("getaddrinfo(a.example): no answer before the deadline"));
+    EXPECT_GT(result.seconds, 1.5);
+    EXPECT_LT(result.seconds, 8);
 }
 
 TEST_F(Pair, AStoppedServerEndsWell) {

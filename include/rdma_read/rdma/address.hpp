@@ -1,6 +1,8 @@
 // An IPv4 or IPv6 address with a port, as librdmacm and getaddrinfo know it.
 #pragma once
 
+#include "rdma_read/rdma/deadline.hpp"
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -22,9 +24,12 @@ class Address {
     [[nodiscard]] static std::optional<Address> parse(std::string_view text,
                                                       std::uint16_t port = 0);
 
-    /// Looks a numeric address or a name up with getaddrinfo(3), in its order of preference.
-    /// Throws Error. The resolver's own limits (resolv.conf(5)) bound how long a name may take.
-    [[nodiscard]] static std::vector<Address> resolve(const std::string& name, std::uint16_t port);
+    /// Looks a numeric address or a name up with getaddrinfo(3), in its order of preference. A name
+    /// is looked up on a thread of the C library's own, which may outlive the call: name servers
+    /// that do not answer are waited for much longer than most deadlines. Throws Error: timeout
+    /// when the deadline passes.
+    [[nodiscard]] static std::vector<Address> resolve(const std::string& name, std::uint16_t port,
+                                                      Deadline deadline);
 
     /// Copies a socket address; nothing if it is null or of another family.
     [[nodiscard]] static std::optional<Address> from(const sockaddr* raw);

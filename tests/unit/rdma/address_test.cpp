@@ -4,9 +4,44 @@
 #include "rdma_read/rdma/error.hpp"
 #include "support.hpp"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
+
+namespace rdma_read::rdma {
+namespace {
+
+// A name whose servers do not answer, and how the resolver was asked.
+constexpr std::string_view kUnanswered = "unanswered.example";
+int asked_by_name = 0;
+std::vector<gaicb*> unanswered;
+
+}  // namespace
+}  // namespace rdma_read::rdma
+
+extern "C" {
+
+int getaddrinfo_a(int mode, gaicb** list, int count, sigevent* done) {
+    ++rdma_read::rdma::asked_by_name;
+    if (list[0]->ar_name == rdma_read::rdma::kUnanswered) {
+        list[0]->__return = EAI_INPROGRESS;
+        rdma_read::rdma::unanswered.push_back(list[0]);
+        return 0;
+    }
+    using Function = int(int, gaicb**, int, sigevent*);
+    static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "getaddrinfo_a"));
+    return real(mode, list, count, done);
+}
+
+int gai_cancel(gaicb* /*request*/) noexcept {
+    return EAI_NOTCANCELED;
+}
+
+}  // extern "C"
 
 namespace rdma_read::rdma {
 namespace {
@@ -79,13 +114,43 @@ TEST(Address, IsNotMadeFromNothingOrAnotherFamily) {
 }
 
 TEST(Address, ResolvesANumericAddressWithoutAskingAnyone) {
-    const auto found = Address::resolve("fd00::7", 99);
+    asked_by_name = 0;
+    const auto found = Address::resolve("fd00::7", 99, fakes::far());
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found.front().with_port_text(), "[fd00::7]:99");
+    // Numeric too, though not for inet_pton(3).
+    EXPECT_EQ(Address::resolve("10.1", 99, fakes::far()).front().with_port_text(), "10.0.0.1:99");
+    EXPECT_EQ(asked_by_name, 0);
+}
+
+TEST(Address, ANameThatNobodyAnswersForIsWaitedForUntilTheDeadline) {
+    const auto limit = Deadline::after(std::chrono::milliseconds(30));
+    const auto error =
+        fakes::error_of([&] { (void)Address::resolve(std::string(kUnanswered), 1, limit); });
+    ASSERT_TRUE(error);
+    EXPECT_TRUE(limit.expired());
+    EXPECT_EQ(error->failure(), Failure::timeout);
+    EXPECT_EQ(error->phase(), Phase::resolve);
+    EXPECT_THAT(error->what(),
+                testing::HasSubstr("getaddrinfo(unanswered.example): no answer before"));
+    EXPECT_THAT(error->hint(), testing::HasSubstr("/etc/resolv.conf"));
+    // The resolver cannot be called off, and writes its answer when it has one.
+    ASSERT_EQ(unanswered.size(), 1U);
+    EXPECT_STREQ(unanswered.front()->ar_name, kUnanswered.data());
+    unanswered.front()->__return = EAI_AGAIN;
+}
+
+TEST(Address, ANameIsLookedUp) {
+    asked_by_name = 0;
+    const auto found = Address::resolve("localhost", 99, fakes::far());
+    EXPECT_EQ(asked_by_name, 1);
+    EXPECT_TRUE(found.at(0).is_loopback());
+    EXPECT_EQ(found.at(0).port(), 99);
 }
 
 TEST(Address, AnEmptyNameIsABadAddressThatTheErrorNames) {
-    const auto error = fakes::error_of([] { (void)Address::resolve("no name at all", 1); });
+    const auto error =
+        fakes::error_of([] { (void)Address::resolve("no name at all", 1, fakes::far()); });
     ASSERT_TRUE(error);
     EXPECT_EQ(error->failure(), Failure::bad_address);
     EXPECT_THAT(error->what(), testing::HasSubstr("getaddrinfo(no name at all)"));
