@@ -11,6 +11,7 @@
 #include "rdma_read/rdma/read_client.hpp"
 #include "rdma_read/rdma/read_server.hpp"
 #include "rdma_read/rdma/read_stream.hpp"
+#include "rdma_read/verify/plain_text.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -85,17 +86,11 @@ class WholeBuffer : public rdma::ReadSink {
     std::span<std::byte> destination_;
 };
 
-// The text up to its first NUL; control characters of a stranger must not reach a terminal.
+// The text up to its first NUL, made fit for a terminal: the server may be a stranger.
 std::string text_in(std::span<const std::byte> memory) {
-    std::string text;
-    for (const std::byte byte : memory) {
-        if (byte == std::byte{0}) {
-            break;
-        }
-        const auto c = std::to_integer<unsigned char>(byte);
-        text += c < ' ' || c == 0x7f ? '?' : static_cast<char>(c);
-    }
-    return text;
+    const auto end = std::ranges::find(memory, std::byte{0});
+    return verify::plain({reinterpret_cast<const char*>(memory.data()),
+                          static_cast<std::size_t>(end - memory.begin())});
 }
 
 // What both ends must have the same: made of their secret, or nothing.

@@ -1,5 +1,5 @@
 // Decodes UTF-8 strictly, as far as needed to let nothing else through.
-#include "verify/plain_text.hpp"
+#include "rdma_read/verify/plain_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Writes a report as a table for a person.
 #include "rdma_read/verify/hostlist.hpp"
+#include "rdma_read/verify/plain_text.hpp"
 #include "rdma_read/verify/report.hpp"
-#include "verify/plain_text.hpp"
 
 #include <fmt/format.h>
 

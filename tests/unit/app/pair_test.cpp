@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,34 @@ TEST_F(PairServerTest, PeersThatSayNothingLeavePlacesToOthersWhoMayTryAgain) {
             EXPECT_EQ(id->rejected_with, fakes::bytes_of(rdma::encode(rdma::Refusal::server_busy)));
         }
     }
+}
+
+class PairClientTest : public fakes::ClientTest {
+  protected:
+    // What a client prints of a server's buffer that begins with this text.
+    std::string printed(std::string text) {
+        text += '\0';
+        std::ranges::copy(std::as_bytes(std::span(text)), exposed.begin());
+        world.complete_reads_at_once(true);
+        world.answer("rdma_disconnect", {RDMA_CM_EVENT_DISCONNECTED, 0, {}, 0, 0});
+        PairClientOptions options;
+        options.server = "10.0.0.2";
+        testing::internal::CaptureStdout();
+        EXPECT_EQ(read_text(options), 0);
+        return testing::internal::GetCapturedStdout();
+    }
+};
+
+TEST_F(PairClientTest, PrintsTheExactLine) {
+    EXPECT_EQ(printed(PairServerOptions{}.message),
+              "RDMA Read completed. Data received: Hello from RDMA server memory!\n");
+}
+
+TEST_F(PairClientTest, PrintsNothingOfAStrangersTextThatATerminalWouldObey) {
+    EXPECT_EQ(printed("a\x1b[2Jb\xc2\x9b"
+                      "31mc\xff"
+                      "d grüße"),
+              "RDMA Read completed. Data received: a?[2Jb?31mc?d grüße\n");
 }
 
 }  // namespace

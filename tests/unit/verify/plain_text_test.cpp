@@ -1,5 +1,5 @@
 // Claims about text from peers.
-#include "verify/plain_text.hpp"
+#include "rdma_read/verify/plain_text.hpp"
 
 #include <gtest/gtest.h>
 
