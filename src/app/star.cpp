@@ -200,12 +200,11 @@ class Root : public Rank {
 
 int Root::play() {
     if (!announce(&stop().flag())) {
-        note_interruption();
         // The broadcast is still outstanding, so there is no orderly end.
         run().session.abort(
             stop().requested()
                 ? nothing_to_read(
-                    fmt::format("stopped by {} before the server was ready", report_.interrupted),
+                    fmt::format("stopped by {} before the server was ready", stopped_by()),
                     "")
                 : nothing_to_read(fmt::format("rank {}, the server's, was not heard of within {} s",
                                               run().options.server, kPreparation.count()),
@@ -301,7 +300,8 @@ int Root::nothing_to_read(const std::string& error, const std::string& hint) {
     report_.servers = {announcement().server};
     report_.results = Collector(comm(), announcement(), run().hosts)
                           .results(verify::Outcome::not_run, error, hint);
-    return write_reports(verify::kExitNothingRead);
+    note_interruption();
+    return print(verify::kExitNothingRead);
 }
 
 int Root::write_reports(int exit_code) {

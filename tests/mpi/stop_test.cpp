@@ -1,0 +1,153 @@
+// Claims about runs that are told to stop, in phases that need no device.
+#include "command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace rdma_read::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const std::string kPretender = RDMA_READ_PRETENDER;
+// Of mpirun when a rank ended by itself with "nothing read".
+constexpr int kNothingRead = 3;
+
+class Stopped : public ::testing::Test {
+  protected:
+    Stopped() {
+        std::string name = std::filesystem::temp_directory_path() / "rdma_read_stop.XXXXXX";
+        EXPECT_NE(mkdtemp(name.data()), nullptr);
+        folder_ = name;
+    }
+    ~Stopped() override {
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    Stopped(const Stopped&) = delete;
+    Stopped& operator=(const Stopped&) = delete;
+    Stopped(Stopped&&) = delete;
+    Stopped& operator=(Stopped&&) = delete;
+
+    // One rank for each part; each leaves its process id in the folder.
+    [[nodiscard]] std::vector<std::string> launch(const std::vector<std::string>& parts,
+                                                  const std::vector<std::string>& options = {},
+                                                  const std::string& json = "") const {
+        std::vector<std::string> words{"mpirun"};
+        for (const std::string& part : parts) {
+            if (words.size() > 1) {
+                words.emplace_back(":");
+            }
+            words.insert(words.end(), {"-np", "1", "sh", "-c",
+                                       "echo $$ > \"$0/pid.$OMPI_COMM_WORLD_RANK\"; exec \"$@\"",
+                                       folder_.string(), kPretender, part, "--json",
+                                       json.empty() ? report_path() : json, "--timeout", "60"});
+            words.insert(words.end(), options.begin(), options.end());
+        }
+        return words;
+    }
+    [[nodiscard]] std::string held() const { return "held:" + (folder_ / "go").string(); }
+    void let_go() const { std::ofstream(folder_ / "go").close(); }
+    [[nodiscard]] std::string report_path() const { return folder_ / "report.json"; }
+    // Null if there is none.
+    [[nodiscard]] nlohmann::json report() const {
+        std::ifstream stream(report_path());
+        return nlohmann::json::parse(stream, nullptr, false);
+    }
+    [[nodiscard]] pid_t process_of(int rank) const {
+        pid_t pid = -1;
+        std::ifstream(folder_ / ("pid." + std::to_string(rank))) >> pid;
+        return pid;
+    }
+    // Waits until the rank catches SIGTERM, as it does from MPI_Init on.
+    [[nodiscard]] bool wait_until_caught(int rank) const {
+        const auto caught = [&] {
+            std::ifstream status("/proc/" + std::to_string(process_of(rank)) + "/status");
+            for (std::string word; status >> word;) {
+                std::string mask;
+                if (word == "SigCgt:" && status >> mask) {
+                    return (std::stoull(mask, nullptr, 16) >> (SIGTERM - 1U) & 1U) != 0;
+                }
+            }
+            return false;
+        };
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (!caught()) {
+            if (std::chrono::steady_clock::now() >= limit) {
+                return false;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        return true;
+    }
+    // That the table, the report and what is left behind are those of a run that was stopped.
+    [[nodiscard]] nlohmann::json expect_told(const CommandResult& result) const {
+        const std::string said = result.out + "\n" + result.err;
+        EXPECT_FALSE(result.timed_out) << said;
+        EXPECT_NE(result.status, 0) << said;
+        EXPECT_THAT(result.left_over, IsEmpty());
+        EXPECT_THAT(result.out, AllOf(StartsWith("rank  host"),
+                                      ContainsRegex("\nFAIL .*; stopped by SIG[A-Z]+\n$")))
+            << said;
+        auto json = report();
+        std::filesystem::remove(report_path());  // nobody takes it for that of the next run
+        EXPECT_TRUE(json.is_object()) << said;
+        if (json.is_object()) {
+            EXPECT_THAT(json.at("interrupted").get<std::string>(), StartsWith("SIG"));
+            EXPECT_EQ(json.at("verdict").at("outcome"), "FAIL");
+            EXPECT_EQ(json.at("verdict").at("bad_hosts"), nlohmann::json::array());
+        }
+        for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+            EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("rdma_read")))
+                << "a temporary file";
+        }
+        return json;
+    }
+    // "1 NOT_RUN", by rank.
+    [[nodiscard]] static std::vector<std::string> outcomes(const nlohmann::json& json) {
+        std::vector<std::string> all;
+        if (json.is_object()) {
+            for (const auto& result : json.at("results")) {
+                all.push_back(std::to_string(result.at("reader_rank").get<int>()) + " "
+                              + result.at("outcome").get<std::string>());
+            }
+        }
+        return all;
+    }
+
+  private:
+    std::filesystem::path folder_;
+};
+
+TEST_F(Stopped, BeforeTheServerIsReadyEveryReaderIsNotRun) {
+    for (const int signal_number : {SIGTERM, SIGINT}) {
+        Command command(launch({"passes", "unready", "passes"}, {"--server", "1"}));
+        ASSERT_TRUE(command.wait_for_stderr("rank 1 prepares"));
+        kill(process_of(0), signal_number);
+        const auto result = command.finish();
+        EXPECT_THAT(outcomes(expect_told(result)), ElementsAre("0 NOT_RUN", "2 NOT_RUN"));
+        EXPECT_THAT(result.out, HasSubstr("before the server was ready"));
+        EXPECT_EQ(result.status, kNothingRead) << result.err;
+    }
+}
+
+}  // namespace
+}  // namespace rdma_read::test
