@@ -138,7 +138,8 @@ Decision decide(const std::vector<Introduction>& all, const Options* options) {
 
 }  // namespace
 
-CheckIn check_in(cluster::Communicator& communicator, const Options* options, int early_code) {
+CheckIn check_in(cluster::Communicator& communicator, const Options* options, int early_code,
+                 const std::atomic<bool>& stop) {
     const auto wait = cluster::Wait::lasting(kPatience);
     const std::string own_wish = wish(options, early_code);
     const auto nobody_came = [&](const std::string& who) {
@@ -154,22 +155,34 @@ CheckIn check_in(cluster::Communicator& communicator, const Options* options, in
             throw nobody_came(fmt::format("rank {} was", kRootRank));
         }
     } else {
+        const cluster::Wait wait_or_stop{wait.deadline, &stop};
         std::vector<Introduction> all(static_cast<std::size_t>(communicator.size()));
         all.front() = {host_name(), own_wish};
+        result.hosts.resize(all.size());
+        result.hosts.front() = all.front().host;
         for (std::size_t heard = 1; heard < all.size(); ++heard) {
-            const auto message = communicator.receive(static_cast<int>(Tag::presence), wait);
+            const auto message =
+                communicator.receive(static_cast<int>(Tag::presence), wait_or_stop);
+            if (!message && stop) {
+                if (options != nullptr) {
+                    return result;
+                }
+                throw std::runtime_error("stopped before all ranks had come");
+            }
             if (!message) {
                 throw nobody_came(
                     fmt::format("{} of {} ranks were", all.size() - heard, all.size()));
             }
-            all.at(static_cast<std::size_t>(message->source)) = read_introduction(*message);
+            const auto source = static_cast<std::size_t>(message->source);
+            all.at(source) = read_introduction(*message);
+            result.hosts.at(source) = all.at(source).host;
         }
-        std::ranges::transform(all, std::back_inserter(result.hosts), &Introduction::host);
         const Decision decision = decide(all, options);
         print_to_stderr(decision.text);
         result.exit_code = decision.exit_code;
         go = {decision.exit_code ? std::byte{0} : std::byte{1}};
-        if (!communicator.broadcast(go, kRootRank, wait)) {
+        // Who is told to stop by now reports all ranks that have come.
+        if (!communicator.broadcast(go, kRootRank, wait_or_stop) && (!stop || decision.exit_code)) {
             throw nobody_came("all ranks were");
         }
     }

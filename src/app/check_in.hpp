@@ -4,6 +4,7 @@
 #include "app/options.hpp"
 #include "rdma_read/cluster/communicator.hpp"
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@ namespace rdma_read::app {
 
 /// What the root knows after the check-in, and what all ranks do.
 struct CheckIn {
-    /// Host names by rank; filled at the root only.
+    /// Host names by rank; filled at the root only. Empty for a rank that had not come when the
+    /// root was told to stop.
     std::vector<std::string> hosts;
     /// Nothing: go on. Else the exit code with which the run ends here.
     std::optional<int> exit_code;
@@ -25,9 +27,13 @@ struct CheckIn {
 /// on nothing. What only the root can find out, such as a report that cannot be written, is found
 /// here too, and said by the root on stderr.
 ///
+/// Once `stop` is set the root waits for nobody any more and returns what it has heard; the job
+/// must be aborted then, after the report. The other ranks go on and leave that to it: a reader
+/// that is told to stop alone shall not keep the others from reading.
+///
 /// \throws std::runtime_error if the ranks do not come together in time; the job must be aborted
 /// then
 [[nodiscard]] CheckIn check_in(cluster::Communicator& communicator, const Options* options,
-                               int early_code);
+                               int early_code, const std::atomic<bool>& stop);
 
 }  // namespace rdma_read::app

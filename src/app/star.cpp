@@ -13,6 +13,7 @@
 #include "rdma_read/verify/report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cstring>
@@ -58,7 +59,7 @@ verify::Announcement start_server(const RunContext& run, std::unique_ptr<Server>
 // One rank's part in a run. The root's part is Root.
 class Rank {
   public:
-    explicit Rank(const RunContext& run) : run_(run) {}
+    explicit Rank(const RunContext& run) : run_(run) { name_server(); }
     Rank(const Rank&) = delete;
     Rank& operator=(const Rank&) = delete;
     Rank(Rank&&) = delete;
@@ -80,32 +81,42 @@ class Rank {
         return info;
     }
     [[nodiscard]] steady_clock::time_point root_deadline() const { return root_deadline_; }
-    [[nodiscard]] const StopSignal& stop() const noexcept { return stop_; }
+    [[nodiscard]] const StopSignal& stop() const noexcept { return run_.stop; }
 
     // False if the server's rank was not heard of.
     [[nodiscard]] bool announce(const std::atomic<bool>* stop);
     [[nodiscard]] verify::Result read() const {
         verify::Result result = run_.roles.read({run_.options, announcement_, comm().rank(),
-                                                 comm().size(), host_name(), stop_.request()});
-        if (stop_.requested() && result.outcome == verify::Outcome::not_run) {
+                                                 comm().size(), host_name(), stop().request()});
+        if (stop().requested() && result.outcome == verify::Outcome::not_run) {
             result.stopped_by = stopped_by();
         }
         return result;
     }
     // "SIGTERM". Precondition: somebody asked to stop.
     [[nodiscard]] std::string stopped_by() const {
-        return fmt::format("SIG{}", sigabbrev_np(stop_.signal_number()));
+        return fmt::format("SIG{}", sigabbrev_np(stop().signal_number()));
     }
 
   private:
+    // The server as far as it is known without its word.
+    void name_server();
+
     const RunContext& run_;
-    // Each rank has its own: a launcher that is told to stop tells all of them, and what a reader
-    // knows by then belongs into the report.
-    StopSignal stop_;
     verify::Announcement announcement_;
     std::unique_ptr<Server> server_;
     steady_clock::time_point root_deadline_;
 };
+
+void Rank::name_server() {
+    announcement_.server_rank = run_.options.server;
+    announcement_.server.rank = run_.options.server;
+    // Only the root knows the hosts, and no check-in that was cut short made sure of the rank.
+    const auto rank = static_cast<std::size_t>(run_.options.server);
+    if (announcement_.server.host.empty() && rank < run_.hosts.size()) {
+        announcement_.server.host = run_.hosts[rank];
+    }
+}
 
 bool Rank::announce(const std::atomic<bool>* stop) {
     std::vector<std::byte> bytes;
@@ -118,11 +129,7 @@ bool Rank::announce(const std::atomic<bool>* stop) {
     if (heard && !serves()) {
         announcement_ = verify::decode_announcement(bytes);
     }
-    announcement_.server_rank = run_.options.server;
-    announcement_.server.rank = run_.options.server;
-    if (announcement_.server.host.empty()) {
-        announcement_.server.host = run_.hosts.at(static_cast<std::size_t>(run_.options.server));
-    }
+    name_server();
     const auto wait = run_.options.longest_wait(static_cast<std::uint32_t>(comm().size()) - 1);
     root_deadline_ = steady_clock::now() + wait + run_.options.timeout + kGrace;
     return heard;
@@ -142,13 +149,13 @@ int Rank::play() {
     if (serves()) {
         // Nothing to do but to wait for the root's word that every reader has reported.
         const auto all_reported = static_cast<int>(Tag::stop_serving);
-        if (!comm().receive(all_reported, {wait.deadline, &stop_.flag()}) && stop_.requested()) {
+        if (!comm().receive(all_reported, {wait.deadline, &stop().flag()}) && stop().requested()) {
             // Whoever stops this rank likely stops them all. A reader that has not been told yet
             // must not take the end of the server for a failure of the path.
             (void)comm().receive(all_reported, cluster::Wait::lasting(kStopGrace));
         }
         verify::ServerInfo info = end_serving();
-        if (stop_.requested()) {
+        if (stop().requested()) {
             info.stopped_by = stopped_by();
         }
         (void)comm().send(kRootRank, static_cast<int>(Tag::server_info), verify::encode(info),
@@ -190,6 +197,9 @@ class Root : public Rank {
     // Puts the signal that asked this rank or a reader to stop into the report, if one did.
     void note_interruption();
     void finish_server(verify::ServerInfo& info);
+    // What a signal that came before any reading cut short. Precondition: this rank is told to
+    // stop.
+    [[nodiscard]] std::string stopped_early() const;
     [[nodiscard]] int nothing_to_read(const std::string& error, const std::string& hint);
     [[nodiscard]] int write_reports(int exit_code);
     [[nodiscard]] int print(int exit_code);
@@ -199,13 +209,11 @@ class Root : public Rank {
 };
 
 int Root::play() {
-    if (!announce(&stop().flag())) {
-        // The broadcast is still outstanding, so there is no orderly end.
+    if (stop().requested() || !announce(&stop().flag())) {
+        // A collective call is outstanding or was never made, so there is no orderly end.
         run().session.abort(
             stop().requested()
-                ? nothing_to_read(
-                    fmt::format("stopped by {} before the server was ready", stopped_by()),
-                    "")
+                ? nothing_to_read(stopped_early(), "")
                 : nothing_to_read(fmt::format("rank {}, the server's, was not heard of within {} s",
                                               run().options.server, kPreparation.count()),
                                   "look at its host and its output"));
@@ -292,6 +300,18 @@ void Root::finish_server(verify::ServerInfo& info) {
             say(kMpiProgram, fmt::format("the server's closing message: {}", error.what()));
         }
     }
+}
+
+std::string Root::stopped_early() const {
+    std::vector<std::size_t> missing;
+    for (std::size_t rank = 0; rank < run().hosts.size(); ++rank) {
+        if (run().hosts[rank].empty()) {
+            missing.push_back(rank);
+        }
+    }
+    return missing.empty() ? fmt::format("stopped by {} before the server was ready", stopped_by())
+                           : fmt::format("stopped by {} before rank{} {} had come", stopped_by(),
+                                         missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
 }
 
 int Root::nothing_to_read(const std::string& error, const std::string& hint) {
@@ -394,13 +414,17 @@ int run_parsed(const Options* options, const EarlyExit* early,
         return early != nullptr ? early->code : verify::kExitNothingRead;
     }
     cluster::MpiSession session;
+    // After MPI_Init and gone before MPI_Finalize, either of which may hang and must be killable
+    // then. Each rank has its own: a launcher that is told to stop tells all of them, and what a
+    // reader knows by then belongs into the report.
+    const StopSignal stop;
     cluster::Communicator communicator(session);
     try {
         if (early != nullptr && !launch.speaks && speaks(launch, communicator)) {
             answer(*early, out);
         }
         const CheckIn together =
-            check_in(communicator, options, early == nullptr ? 0 : early->code);
+            check_in(communicator, options, early == nullptr ? 0 : early->code, stop.flag());
         if (together.exit_code) {
             return *together.exit_code;
         }
@@ -410,7 +434,8 @@ int run_parsed(const Options* options, const EarlyExit* early,
             }
             return verify::kExitNothingRead;
         }
-        return run_star({*options, launch, session, communicator, out, together.hosts, roles});
+        return run_star(
+            {*options, launch, session, stop, communicator, out, together.hosts, roles});
     } catch (const std::exception& error) {
         say(kMpiProgram, fmt::format("rank {}: {}", communicator.rank(), error.what()));
         session.abort(verify::kExitFail);

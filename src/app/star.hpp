@@ -19,9 +19,10 @@ struct RunContext {
     const Options& options;
     const cluster::LaunchEnvironment& launch;
     cluster::MpiSession& session;
+    const StopSignal& stop;
     cluster::Communicator& communicator;
     const ResultStream& out;
-    const std::vector<std::string>& hosts;  ///< by rank, at the root; empty elsewhere
+    const std::vector<std::string>& hosts;  ///< by rank, at the root; none elsewhere
     Roles roles;
 };
 

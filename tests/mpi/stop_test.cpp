@@ -137,6 +137,37 @@ class Stopped : public ::testing::Test {
     std::filesystem::path folder_;
 };
 
+TEST_F(Stopped, WhileRanksComeTogetherTheRootReportsWhoHadNotCome) {
+    for (const bool launcher : {false, true}) {
+        Command command(launch({"passes", held(), "passes"}));
+        ASSERT_TRUE(command.wait_for_stderr("held"));
+        ASSERT_TRUE(wait_until_caught(0)) << "SIGTERM ends a rank that waits for the others";
+        ASSERT_TRUE(wait_until_caught(2));
+        if (launcher) {
+            command.send_signal(SIGTERM);
+        } else {
+            kill(process_of(0), SIGTERM);
+        }
+        const auto result = command.finish();
+        EXPECT_THAT(outcomes(expect_told(result)), ElementsAre("1 NOT_RUN", "2 NOT_RUN"));
+        EXPECT_THAT(result.err, HasSubstr("stopped by SIGTERM before rank"));
+        if (!launcher) {
+            EXPECT_EQ(result.status, kNothingRead) << result.err;
+        }
+    }
+}
+
+TEST_F(Stopped, WhileRanksComeTogetherAReaderLeavesTheOthersAlone) {
+    Command command(launch({"passes", "reads", held()}));
+    ASSERT_TRUE(command.wait_for_stderr("held"));
+    ASSERT_TRUE(wait_until_caught(1));
+    kill(process_of(1), SIGTERM);
+    let_go();
+    const auto result = command.finish();
+    EXPECT_THAT(outcomes(expect_told(result)), ElementsAre("1 NOT_RUN", "2 PASS"));
+    EXPECT_EQ(result.status, 1) << result.err;
+}
+
 TEST_F(Stopped, BeforeTheServerIsReadyEveryReaderIsNotRun) {
     for (const int signal_number : {SIGTERM, SIGINT}) {
         Command command(launch({"passes", "unready", "passes"}, {"--server", "1"}));
