@@ -17,6 +17,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <future>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -80,6 +81,8 @@ class Rank {
         server_.reset();
         return info;
     }
+    // The server was given up while it was being started: to wait for its end may take long.
+    [[nodiscard]] bool start_abandoned() const noexcept { return starting_.valid(); }
     [[nodiscard]] steady_clock::time_point root_deadline() const { return root_deadline_; }
     [[nodiscard]] const StopSignal& stop() const noexcept { return run_.stop; }
 
@@ -101,10 +104,13 @@ class Rank {
   private:
     // The server as far as it is known without its word.
     void name_server();
+    // Starts the server unless this rank is told to stop meanwhile or it takes too long.
+    [[nodiscard]] verify::Announcement prepared_server();
 
     const RunContext& run_;
     verify::Announcement announcement_;
     std::unique_ptr<Server> server_;
+    std::future<verify::Announcement> starting_;  // valid only while the server is being started
     steady_clock::time_point root_deadline_;
 };
 
@@ -118,10 +124,35 @@ void Rank::name_server() {
     }
 }
 
+verify::Announcement Rank::prepared_server() {
+    constexpr std::chrono::milliseconds kPause{20};
+    // A large buffer takes long to fill and to register; in a thread of its own, so that this one
+    // can say meanwhile that it is told to stop.
+    starting_ = std::async(std::launch::async, [this] { return start_server(run_, server_); });
+    const auto deadline = steady_clock::now() + kPreparation;
+    bool ready = false;
+    while (!ready && !stop().requested() && steady_clock::now() < deadline) {
+        ready = starting_.wait_for(kPause) == std::future_status::ready;
+    }
+    if (ready) {
+        return starting_.get();
+    }
+    verify::Announcement none;
+    none.server.host = host_name();
+    if (stop().requested()) {
+        none.server.stopped_by = stopped_by();
+        none.error = fmt::format("stopped by {} before the server was ready", stopped_by());
+    } else {
+        none.error = fmt::format("the server was not ready within {} s", kPreparation.count());
+        none.hint = "a smaller --buffer is ready sooner";
+    }
+    return none;
+}
+
 bool Rank::announce(const std::atomic<bool>* stop) {
     std::vector<std::byte> bytes;
     if (serves()) {
-        announcement_ = start_server(run_, server_);
+        announcement_ = prepared_server();
         bytes = verify::encode(announcement_);
     }
     const bool heard =
@@ -143,6 +174,11 @@ int Rank::play() {
         return 0;
     }
     if (!announcement().usable) {
+        if (start_abandoned()) {
+            // The root has the time to say so; to leave would be to wait for the server's start.
+            std::this_thread::sleep_for(kGrace);
+            run_.session.abort(verify::kExitNothingRead);
+        }
         return 0;
     }
     const cluster::Wait wait{root_deadline() + kGrace};
@@ -219,7 +255,11 @@ int Root::play() {
                                   "look at its host and its output"));
     }
     if (!announcement().usable) {
-        return nothing_to_read(announcement().error, announcement().hint);
+        const int exit_code = nothing_to_read(announcement().error, announcement().hint);
+        if (start_abandoned() || !announcement().server.stopped_by.empty()) {
+            run().session.abort(exit_code);
+        }
+        return exit_code;
     }
     Collector collector(comm(), announcement(), run().hosts);
     if (!serves()) {

@@ -180,5 +180,38 @@ TEST_F(Stopped, BeforeTheServerIsReadyEveryReaderIsNotRun) {
     }
 }
 
+TEST_F(Stopped, BeforeTheServerIsReadyTheServersRankSaysSo) {
+    for (const std::string server : {"0", "1"}) {
+        std::vector<std::string> parts{"passes", "passes", "passes"};
+        parts.at(std::stoul(server)) = "unready";
+        Command command(launch(parts, {"--server", server}));
+        ASSERT_TRUE(command.wait_for_stderr("rank " + server + " prepares"));
+        kill(process_of(std::stoi(server)), SIGTERM);
+        const auto result = command.finish();
+        const auto json = expect_told(result);
+        EXPECT_THAT(outcomes(json), ElementsAre(AnyOf("0 NOT_RUN", "1 NOT_RUN"), "2 NOT_RUN"));
+        EXPECT_EQ(result.status, kNothingRead) << result.err;
+        EXPECT_LT(result.seconds, 20);
+    }
+}
+
+TEST_F(Stopped, BeforeTheServerIsReadyByTheLauncherItIsReported) {
+    Command command(launch({"unready", "passes", "passes"}));
+    ASSERT_TRUE(command.wait_for_stderr("rank 0 prepares"));
+    command.send_signal(SIGTERM);
+    EXPECT_THAT(outcomes(expect_told(command.finish())), ElementsAre("1 NOT_RUN", "2 NOT_RUN"));
+}
+
+TEST_F(Stopped, WithTheReportOnStdoutNothingElseIsThere) {
+    Command command(launch({"unready", "passes"}, {}, "-"));
+    ASSERT_TRUE(command.wait_for_stderr("rank 0 prepares"));
+    kill(process_of(0), SIGTERM);
+    const auto result = command.finish();
+    EXPECT_EQ(result.status, kNothingRead) << result.err;
+    const auto json = nlohmann::json::parse(result.out, nullptr, false);
+    EXPECT_THAT(outcomes(json), ElementsAre("1 NOT_RUN")) << result.out;
+    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+}
+
 }  // namespace
 }  // namespace rdma_read::test
