@@ -202,6 +202,17 @@ TEST_F(Stopped, BeforeTheServerIsReadyByTheLauncherItIsReported) {
     EXPECT_THAT(outcomes(expect_told(command.finish())), ElementsAre("1 NOT_RUN", "2 NOT_RUN"));
 }
 
+TEST_F(Stopped, WhenEveryReaderHasPassedNothingIsCutShort) {
+    const auto result = run(launch({"late", "late", "late"}));
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_THAT(result.out, AllOf(HasSubstr("\nPASS  2 of 2 readers"), Not(HasSubstr("stopped"))));
+    const auto json = report();
+    EXPECT_THAT(outcomes(json), ElementsAre("1 PASS", "2 PASS"));
+    EXPECT_EQ(json.at("interrupted"), nullptr);
+    EXPECT_EQ(json.at("verdict").at("exit_code"), 0);
+    EXPECT_THAT(result.left_over, IsEmpty());
+}
+
 TEST_F(Stopped, WithTheReportOnStdoutNothingElseIsThere) {
     Command command(launch({"unready", "passes"}, {}, "-"));
     ASSERT_TRUE(command.wait_for_stderr("rank 0 prepares"));
