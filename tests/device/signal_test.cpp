@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace rdma_read::test {
 namespace {
@@ -13,6 +16,7 @@ using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // More packets than two readers' latency phases take: each has at most 1000 reads of 64 KiB.
@@ -20,15 +24,20 @@ constexpr std::uint64_t kWellUnderWay = 60'000;
 
 class Stop : public DeviceTest {
   protected:
-    // A run of this many seconds, in which each rank leaves its process id in the folder.
+    // A program each of whose ranks leaves its process id in the folder.
+    [[nodiscard]] Program program(int ranks, const std::vector<std::string>& words) const {
+        Program known{
+            ranks,
+            {"sh", "-c", "echo $$ > \"$0/$OMPI_COMM_WORLD_RANK\"; exec \"$@\"", folder().string()}};
+        known.words.insert(known.words.end(), words.begin(), words.end());
+        return known;
+    }
+    // A run of this many seconds.
     [[nodiscard]] std::vector<std::string> long_run(int ranks, const std::string& seconds = "60",
                                                     const std::string& server = "0") const {
         const std::vector<std::string> options{"--duration", seconds, "--timeout", "100",
                                                "--server",   server,  "--json",    report_path()};
-        return launch({{ranks,
-                        {"sh", "-c", "echo $$ > \"$0/$OMPI_COMM_WORLD_RANK\"; exec \"$@\"",
-                         folder().string(), tool()}}},
-                      options);
+        return launch({program(ranks, {tool()})}, options);
     }
     [[nodiscard]] pid_t process_of(int rank) const {
         pid_t pid = -1;
@@ -46,11 +55,15 @@ class Stop : public DeviceTest {
         EXPECT_EQ(size.at("bytes_verified"), size.at("bytes_read"));
         EXPECT_TRUE(size.at("latency_us").is_object());
     }
-    static void expect_ended(const CommandResult& result) {
+    void expect_ended(const CommandResult& result) const {
         EXPECT_FALSE(result.timed_out) << told(result);
         EXPECT_NE(result.status, 0) << told(result);
         EXPECT_THAT(result.left_over, IsEmpty());
         EXPECT_THAT(lines_of(result.out), Contains(StartsWith("FAIL"))) << told(result);
+        for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+            EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("rdma_read")))
+                << "a temporary file";
+        }
     }
 };
 
@@ -84,13 +97,54 @@ TEST_F(Stop, OfTheLauncherIsReportedAlsoWhereRankZeroReads) {
 TEST_F(Stop, OfOneReaderLeavesTheOthersAlone) {
     Command command(long_run(3, "4"));
     wait_for_packets(kWellUnderWay);
-    kill(process_of(1), SIGTERM);
+    kill(process_of(1), SIGINT);
     const auto result = command.finish();
     expect_status(result, 1);
     const auto json = report();
-    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+    EXPECT_EQ(json.at("interrupted"), "SIGINT");
     expect_partial(result_of(json, 1));
     EXPECT_EQ(result_of(json, 2).at("outcome"), "PASS") << told(result);
+}
+
+TEST_F(Stop, OfRankZeroAloneReportsItsReadersAsNotRun) {
+    Command command(long_run(3));
+    wait_for_packets(kWellUnderWay);
+    kill(process_of(0), SIGTERM);
+    const auto result = command.finish();
+    expect_ended(result);
+    const auto json = report();
+    EXPECT_EQ(result.status, json.at("verdict").at("exit_code")) << told(result);
+    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+    EXPECT_EQ(json.at("verdict").at("bad_hosts"), nlohmann::json::array());
+    for (const int rank : {1, 2}) {
+        EXPECT_EQ(result_of(json, rank).at("outcome"), "NOT_RUN") << told(result);
+    }
+}
+
+TEST_F(Stop, OfAReaderThatWaitsForItsTurnAndThenOfRankZero) {
+    const std::string turn = folder() / "turn";
+    Command command(launch({program(1, {tool()}), program(1, {faulty_reader(), "stays:" + turn}),
+                            program(1, {tool()})},
+                           {"--concurrency", "1", "--timeout", "60", "--progress", "always",
+                            "--json", report_path()}));
+    // Rank 1 has its turn and keeps it: rank 2 connects, or waits.
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!std::filesystem::exists(turn)) {
+        ASSERT_LT(std::chrono::steady_clock::now(), limit);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    kill(process_of(2), SIGINT);
+    EXPECT_TRUE(command.wait_for_stderr("1 of 2 readers done"));
+    kill(process_of(0), SIGTERM);
+    const auto result = command.finish();
+    expect_ended(result);
+    const auto json = report();
+    EXPECT_EQ(result.status, json.at("verdict").at("exit_code")) << told(result);
+    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+    EXPECT_EQ(result_of(json, 1).at("outcome"), "NOT_RUN") << told(result);
+    EXPECT_EQ(result_of(json, 2).at("outcome"), "NOT_RUN") << told(result);
+    EXPECT_THAT(result_of(json, 2).at("error").get<std::string>(), StartsWith("stopped"))
+        << told(result);
 }
 
 TEST_F(Stop, OfTheServersRankEndsItsReadersWithTheCause) {

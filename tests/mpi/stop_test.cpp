@@ -202,6 +202,29 @@ TEST_F(Stopped, BeforeTheServerIsReadyByTheLauncherItIsReported) {
     EXPECT_THAT(outcomes(expect_told(command.finish())), ElementsAre("1 NOT_RUN", "2 NOT_RUN"));
 }
 
+TEST_F(Stopped, OneReaderAloneByAnyStopSignalLeavesTheOthersAlone) {
+    for (const int signal_number : {SIGINT, SIGTERM}) {
+        Command command(launch({"passes", "reads", "passes"}));
+        ASSERT_TRUE(command.wait_for_stderr("rank 1 reads"));
+        kill(process_of(1), signal_number);
+        const auto result = command.finish();
+        const auto json = expect_told(result);
+        EXPECT_THAT(outcomes(json), ElementsAre("1 NOT_RUN", "2 PASS"));
+        EXPECT_EQ(result.status, 1) << result.err;
+        EXPECT_EQ(json.at("interrupted"), signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+    }
+}
+
+TEST_F(Stopped, RankZeroReportsForReadersThatWereNotTold) {
+    Command command(launch({"passes", "reads", "passes"}, {"--progress", "always"}));
+    ASSERT_TRUE(command.wait_for_stderr("rank 1 reads"));
+    ASSERT_TRUE(command.wait_for_stderr("1 of 2 readers done"));
+    kill(process_of(0), SIGTERM);
+    const auto result = command.finish();
+    EXPECT_THAT(outcomes(expect_told(result)), ElementsAre("1 NOT_RUN", "2 PASS"));
+    EXPECT_EQ(result.status, 1) << result.err;
+}
+
 TEST_F(Stopped, WhenEveryReaderHasPassedNothingIsCutShort) {
     const auto result = run(launch({"late", "late", "late"}));
     EXPECT_EQ(result.status, 0) << result.err;
@@ -222,6 +245,14 @@ TEST_F(Stopped, WithTheReportOnStdoutNothingElseIsThere) {
     const auto json = nlohmann::json::parse(result.out, nullptr, false);
     EXPECT_THAT(outcomes(json), ElementsAre("1 NOT_RUN")) << result.out;
     EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+}
+
+TEST_F(Stopped, ByASignalThatKillsItIsTheLaunchersStatus) {
+    for (const int signal_number : {SIGKILL, SIGUSR1}) {
+        const auto result = run(launch({"passes", "ends:" + std::to_string(signal_number)}));
+        EXPECT_EQ(result.status, 128 + signal_number) << result.err;
+        EXPECT_THAT(result.left_over, IsEmpty());
+    }
 }
 
 }  // namespace
