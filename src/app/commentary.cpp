@@ -102,6 +102,7 @@ void warn_of_shared_cores(verify::Report& report, const Options& options) {
     if (options.concurrency == 1) {
         return;  // they never work at the same time
     }
+    // The server's rank is not counted: it sleeps while a device answers for it.
     std::map<std::string, std::vector<RankCores>> by_host;
     for (const verify::Result& result : report.results) {
         if (const auto cores = CpuSet::parse(result.cores); cores && !result.cores.empty()) {
