@@ -18,8 +18,8 @@ namespace rdma_read::app {
 /// the process: a program that is stuck can be killed from the keyboard. Within that time it counts
 /// as the same request, because some senders signal both a process and its group.
 ///
-/// At most one at a time. Build it before any other thread exists. The flag may be read from any
-/// thread.
+/// At most one at a time, made and ended by one thread. A signal may arrive on any thread, and the
+/// flag may be read from any.
 class StopSignal {
   public:
     static constexpr std::chrono::milliseconds kSameRequest{500};
