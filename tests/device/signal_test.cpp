@@ -124,10 +124,10 @@ TEST_F(Stop, OfRankZeroAloneReportsItsReadersAsNotRun) {
 TEST_F(Stop, OfAReaderThatWaitsForItsTurnAndThenOfRankZero) {
     const std::string turn = folder() / "turn";
     Command command(launch({program(1, {tool()}), program(1, {faulty_reader(), "stays:" + turn}),
-                            program(1, {tool()})},
+                            program(1, {faulty_reader(), "follows:" + turn})},
                            {"--concurrency", "1", "--timeout", "60", "--progress", "always",
                             "--json", report_path()}));
-    // Rank 1 has its turn and keeps it: rank 2 connects, or waits.
+    // Rank 1 has its turn and keeps it: rank 2 is about to connect, or waits.
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!std::filesystem::exists(turn)) {
         ASSERT_LT(std::chrono::steady_clock::now(), limit);
