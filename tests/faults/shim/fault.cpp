@@ -112,6 +112,20 @@ std::uint64_t count(const std::string& text, int least, const Fault& fault) {
     return static_cast<std::uint64_t>(value);
 }
 
+// NAME, NAME/STATUS or NAME*TIMES.
+void parse_stand_in(Fault& fault, std::string text) {
+    if (const auto star = text.find('*'); star != std::string::npos) {
+        if (fault.edit == EventEdit::becomes) {
+            bad(fault, "an event becomes one");
+        }
+        fault.times = static_cast<int>(count(text.substr(star + 1), 1, fault));
+        text.resize(star);
+    }
+    const auto slash = text.find('/');
+    fault.stand_in = named(kEvents, text.substr(0, slash), fault);
+    fault.value = slash == std::string::npos ? 0 : number(text.substr(slash + 1), fault);
+}
+
 void parse_event(Fault& fault, const std::string& name, const std::string& text) {
     fault.event = named(kEvents, name, fault);
     const auto equals = text.find('=');
@@ -121,12 +135,9 @@ void parse_event(Fault& fault, const std::string& name, const std::string& text)
     switch (fault.edit) {
         case EventEdit::becomes:
         case EventEdit::preceded:
-        case EventEdit::followed: {
-            const auto slash = value.find('/');
-            fault.stand_in = named(kEvents, value.substr(0, slash), fault);
-            fault.value = slash == std::string::npos ? 0 : number(value.substr(slash + 1), fault);
+        case EventEdit::followed:
+            parse_stand_in(fault, value);
             return;
-        }
         default:
             fault.value = static_cast<int>(count(value, 0, fault));
             if (fault.value > 255) {
@@ -135,9 +146,13 @@ void parse_event(Fault& fault, const std::string& name, const std::string& text)
     }
 }
 
-void parse_call(Fault& fault, const std::string& nth, std::string what) {
+void parse_call(Fault& fault, std::string nth, std::string what) {
     if (std::ranges::find(known_calls(), fault.name) == known_calls().end()) {
         bad(fault, "no call \"" + fault.name + "\"");
+    }
+    fault.after_reads = nth.starts_with('r');
+    if (fault.after_reads) {
+        nth.erase(0, 1);
     }
     fault.number = count(nth, 1, fault);
     if (const auto error = value_of(kErrors, what)) {
@@ -164,6 +179,16 @@ Fault parse_fault(const std::string& text) {
     if (fault.name == "event") {
         fault.kind = FaultKind::event;
         parse_event(fault, words[1], words[2]);
+    } else if (fault.name == "arrive") {
+        fault.kind = FaultKind::arrival;
+        fault.edit = EventEdit::followed;
+        fault.number = count(words[1], 1, fault);
+        parse_stand_in(fault, words[2]);
+    } else if (fault.name == "message") {
+        const bool is_length = words[1] == "length";
+        fault.kind = is_length ? FaultKind::long_message : FaultKind::message;
+        fault.number = is_length ? 0 : count(words[1], 0, fault);
+        fault.value = static_cast<int>(count(words[2], 0, fault));
     } else if (fault.name == "hello") {
         fault.kind = FaultKind::hello;
         fault.number = count(words[1], 0, fault);

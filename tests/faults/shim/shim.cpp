@@ -7,8 +7,10 @@
 #include <infiniband/verbs.h>
 #include <link.h>
 #include <rdma/rdma_cma.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -79,7 +81,9 @@ class Shim {
         for (Armed& armed : faults_) {
             const Fault& fault = armed.fault;
             if ((fault.kind == FaultKind::call_fails || fault.kind == FaultKind::call_signals)
-                && fault.name == call && fault.number == nth) {
+                && fault.name == call
+                && (fault.after_reads ? !armed.struck && posted_ >= fault.number
+                                      : fault.number == nth)) {
                 strike(armed);
                 return &fault;
             }
@@ -96,6 +100,22 @@ class Shim {
                 strike(armed);
             }
         }
+    }
+
+    // Whether the device would refuse so much of what it says that it has less of.
+    [[nodiscard]] bool beyond_limit(const std::string& name, std::uint64_t asked) {
+        const std::scoped_lock lock(mutex_);
+        return std::ranges::any_of(faults_, [&](const Armed& armed) {
+            const auto limit = static_cast<std::uint64_t>(armed.fault.value);
+            // A port that says 0 there tells no limit.
+            return armed.fault.kind == FaultKind::limit && armed.fault.name == name && asked > limit
+                   && (limit > 0 || name != "max_msg_sz");
+        });
+    }
+
+    void reads_were_posted(std::uint64_t reads) {
+        const std::scoped_lock lock(mutex_);
+        posted_ += reads;
     }
 
     [[nodiscard]] std::uint64_t count(const std::string& what) {
@@ -126,10 +146,44 @@ class Shim {
         }
         return nullptr;
     }
-    // An event that never was, on the same connection or, beside a request, on its listener.
-    rdma_cm_event* make_event(const rdma_cm_event& like, unsigned int type, int status) {
+    // The next channel may be at the same place in memory.
+    void forget_channel(const rdma_event_channel* channel) {
+        const std::scoped_lock lock(mutex_);
+        std::erase_if(waiting_, [&](const auto& entry) { return entry.first == channel; });
+        if (connected_.first == channel) {
+            connected_ = {};
+        }
+    }
+
+    // The connection and the channel whose reads are counted.
+    void connected(const rdma_event_channel* channel, rdma_cm_id* id) {
+        const std::scoped_lock lock(mutex_);
+        connected_ = {channel, id};
+    }
+    // Makes the events that are due by now; the channel that has some waiting then, or -1.
+    int arrive() {
+        const std::scoped_lock lock(mutex_);
+        int fd = -1;
+        for (Armed& armed : faults_) {
+            const Fault& fault = armed.fault;
+            if (fault.kind != FaultKind::arrival || armed.struck || posted_ < fault.number
+                || connected_.first == nullptr) {
+                continue;
+            }
+            strike(armed);
+            for (int i = 0; i < fault.times; ++i) {
+                hold_back(connected_.first,
+                          make_event(connected_.second, fault.stand_in, fault.value));
+            }
+            fd = connected_.first->fd;
+        }
+        return fd;
+    }
+
+    // An event that never was.
+    rdma_cm_event* make_event(rdma_cm_id* id, unsigned int type, int status) {
         auto made = std::make_unique<OwnEvent>();
-        made->event.id = like.event == RDMA_CM_EVENT_CONNECT_REQUEST ? like.listen_id : like.id;
+        made->event.id = id;
         made->event.event = static_cast<rdma_cm_event_type>(type);
         made->event.status = status;
         return keep(std::move(made));
@@ -186,6 +240,8 @@ class Shim {
     int log_ = -1;
     std::deque<Armed> faults_;
     std::map<std::string, std::uint64_t> counts_;
+    std::uint64_t posted_ = 0;  // reads
+    std::pair<const rdma_event_channel*, rdma_cm_id*> connected_{};
     std::map<const ibv_context*, Device> devices_;
     std::deque<std::pair<const rdma_event_channel*, rdma_cm_event*>> waiting_;
     std::map<const rdma_cm_event*, std::unique_ptr<OwnEvent>> made_;
@@ -347,6 +403,34 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
     return shim().original(cq->context).ops.req_notify_cq(cq, solicited_only);
 }
 
+std::uint64_t length_of(const ibv_send_wr& request) {
+    std::uint64_t length = 0;
+    for (int i = 0; i < request.num_sge; ++i) {
+        length += request.sg_list[i].length;
+    }
+    return length;
+}
+
+// The memory is the caller's own, and the message is sent from there.
+void edit_message(const ibv_send_wr& request) {
+    if (shim().count("message") != 1 || request.num_sge < 1) {
+        return;
+    }
+    ibv_sge& element = *request.sg_list;
+    shim().apply(FaultKind::message, [&](const Fault& fault, bool) {
+        reinterpret_cast<std::uint8_t*>(element.addr)[fault.number] =
+            static_cast<std::uint8_t>(fault.value);
+        return true;
+    });
+    shim().apply(FaultKind::long_message, [&](const Fault& fault, bool) {
+        // A reader's message is the last of what it registered: a longer one begins earlier.
+        const auto length = static_cast<std::uint32_t>(fault.value);
+        element.addr = element.addr + element.length - length;
+        element.length = length;
+        return true;
+    });
+}
+
 int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
     const Call call("ibv_post_send", __builtin_return_address(0));
     if (call.error() != 0) {
@@ -354,24 +438,35 @@ int post_send(ibv_qp* qp, ibv_send_wr* first, ibv_send_wr** bad) {
         return Positive::failed(call.error());
     }
     // Read from the request while it is posted, and the caller's again after it.
-    std::vector<std::pair<ibv_sge*, std::uint32_t>> emptied;
+    std::vector<std::pair<ibv_sge*, ibv_sge>> changed;
+    std::uint64_t reads = 0;
     for (ibv_send_wr* request = first; request != nullptr; request = request->next) {
+        if (request->opcode == IBV_WR_SEND) {
+            changed.emplace_back(request->sg_list, *request->sg_list);
+            edit_message(*request);
+        }
         if (request->opcode != IBV_WR_RDMA_READ) {
             continue;
         }
+        if (shim().beyond_limit("max_msg_sz", length_of(*request))) {
+            *bad = first;
+            return Positive::failed(EINVAL);
+        }
+        ++reads;
         const std::uint64_t nth = shim().count("read");
         shim().apply(FaultKind::empty_read, [&](const Fault& fault, bool) {
             if (fault.number != nth) {
                 return false;
             }
-            emptied.emplace_back(request->sg_list, request->sg_list->length);
+            changed.emplace_back(request->sg_list, *request->sg_list);
             request->sg_list->length = 0;
             return true;
         });
     }
     const int result = shim().original(qp->context).ops.post_send(qp, first, bad);
-    for (const auto& [element, length] : emptied) {
-        element->length = length;
+    shim().reads_were_posted(reads);
+    for (const auto& [element, was] : changed) {
+        *element = was;
     }
     return result;
 }
@@ -387,28 +482,43 @@ int post_recv(ibv_qp* qp, ibv_recv_wr* first, ibv_recv_wr** bad) {
 
 // ---- events
 
+// An event that never was is of the same connection or, beside a request, of its listener.
+rdma_cm_id* whose(const rdma_cm_event& event) {
+    return event.event == RDMA_CM_EVENT_CONNECT_REQUEST ? event.listen_id : event.id;
+}
+
 rdma_cm_event* edited(const rdma_event_channel* channel, rdma_cm_event* event) {
     const auto type = static_cast<unsigned int>(event->event);
     rdma_cm_event* first = event;
+    if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
+        shim().connected(channel, event->id);
+    }
     shim().apply(FaultKind::event, [&](const Fault& fault, bool struck) {
         if (fault.event != type || struck) {
             return false;
         }
         const auto value = static_cast<std::uint8_t>(fault.value);
+        const auto hold_more_back = [&](int times) {
+            for (int i = 0; i < times; ++i) {
+                shim().hold_back(channel,
+                                 shim().make_event(whose(*event), fault.stand_in, fault.value));
+            }
+        };
         switch (fault.edit) {
             case EventEdit::becomes:
                 event->event = static_cast<rdma_cm_event_type>(fault.stand_in);
                 event->status = fault.value;
                 break;
             case EventEdit::preceded:
-                first = shim().make_event(*event, fault.stand_in, fault.value);
+                first = shim().make_event(whose(*event), fault.stand_in, fault.value);
+                hold_more_back(fault.times - 1);
                 // Whoever gives up at the first event never takes the second, and must not wait in
                 // rdma_destroy_id for its acknowledgement.
                 shim().hold_back(channel, shim().copy_event(*event));
                 (void)real(&rdma_ack_cm_event, "rdma_ack_cm_event")(event);
                 break;
             case EventEdit::followed:
-                shim().hold_back(channel, shim().make_event(*event, fault.stand_in, fault.value));
+                hold_more_back(fault.times);
                 break;
             case EventEdit::data_length:
                 // librdmacm keeps room for 256 bytes, zeros behind what came.
@@ -455,6 +565,11 @@ rdma_event_channel* rdma_create_event_channel() {
     return relay<Null>(CALLED(rdma_create_event_channel));
 }
 
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+    shim().forget_channel(channel);
+    real(&rdma_destroy_event_channel, "rdma_destroy_event_channel")(channel);
+}
+
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                    rdma_port_space space) {
     return relay<MinusOne>(CALLED(rdma_create_id), channel, id, context, space);
@@ -485,6 +600,11 @@ int rdma_resolve_route(rdma_cm_id* id, int timeout_ms) {
 }
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attributes) {
+    if (shim().by_program(__builtin_return_address(0))
+        && shim().beyond_limit(
+            "max_qp_wr", std::max(attributes->cap.max_send_wr, attributes->cap.max_recv_wr))) {
+        return MinusOne::failed(EINVAL);
+    }
     return relay<MinusOne>(CALLED(rdma_create_qp), id, pd, attributes);
 }
 
@@ -497,10 +617,16 @@ int rdma_connect(rdma_cm_id* id, rdma_conn_param* parameters) {
         return true;
     });
     changed.private_data = data.data();
+    if (shim().beyond_limit("max_qp_init_rd_atom", parameters->initiator_depth)) {
+        return MinusOne::failed(EINVAL);
+    }
     return relay<MinusOne>(CALLED(rdma_connect), id, &changed);
 }
 
 int rdma_accept(rdma_cm_id* id, rdma_conn_param* parameters) {
+    if (shim().beyond_limit("max_qp_rd_atom", parameters->responder_resources)) {
+        return MinusOne::failed(EINVAL);
+    }
     return relay<MinusOne>(CALLED(rdma_accept), id, parameters);
 }
 
@@ -513,11 +639,15 @@ int rdma_disconnect(rdma_cm_id* id) {
 }
 
 int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+    const Call call("rdma_get_cm_event", __builtin_return_address(0));
+    if (call.error() != 0) {
+        return MinusOne::failed(call.error());
+    }
     *event = shim().next_waiting(channel);
     if (*event != nullptr) {
         return 0;
     }
-    const int result = relay<MinusOne>(CALLED(rdma_get_cm_event), channel, event);
+    const int result = real(&rdma_get_cm_event, "rdma_get_cm_event")(channel, event);
     if (result == 0) {
         shim().replace_functions((*event)->id->verbs);
         *event = edited(channel, *event);
@@ -526,13 +656,11 @@ int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
 }
 
 int rdma_ack_cm_event(rdma_cm_event* event) {
-    if (shim().forget(event)) {
-        return 0;
-    }
     const Call call("rdma_ack_cm_event", __builtin_return_address(0));
     // Done in any case: an event that stays unacknowledged blocks rdma_destroy_id for ever, and the
     // real function has no failure that leaves one so.
-    const int result = real(&rdma_ack_cm_event, "rdma_ack_cm_event")(event);
+    const int result =
+        shim().forget(event) ? 0 : real(&rdma_ack_cm_event, "rdma_ack_cm_event")(event);
     return call.error() != 0 ? MinusOne::failed(call.error()) : result;
 }
 
@@ -608,6 +736,9 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
 
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* cq_context,
                       ibv_comp_channel* channel, int vector) {
+    if (shim().beyond_limit("max_cqe", static_cast<std::uint64_t>(entries))) {
+        return Null::failed(EINVAL);
+    }
     return relay<Null>(CALLED(ibv_create_cq), context, entries, cq_context, channel, vector);
 }
 
@@ -621,6 +752,18 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
 
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask, ibv_qp_init_attr* initial) {
     return relay<Positive>(CALLED(ibv_query_qp), qp, attributes, mask, initial);
+}
+
+// The program sleeps here while its reads are in flight, and keeps descriptors in the events.
+int epoll_wait(int epoll, epoll_event* events, int most, int timeout) {
+    if (shim().by_program(__builtin_return_address(0)) && most > 0) {
+        if (const int fd = shim().arrive(); fd >= 0) {
+            events[0].events = EPOLLIN;
+            events[0].data.fd = fd;
+            return 1;
+        }
+    }
+    return real(&epoll_wait, "epoll_wait")(epoll, events, most, timeout);
 }
 
 }  // extern "C"
