@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <regex>
+#include <thread>
 
 namespace rdma_read::test {
 namespace {
@@ -51,6 +53,7 @@ ip rule delete pref 100
 ip link delete rrf0
 )sh";
 const std::string kServer = "198.51.100.1";
+const std::string kBacklog = "/proc/sys/net/core/netdev_max_backlog";
 
 CommandResult shell(const std::string& script) {
     return run({"sh", "-c", script}, {std::chrono::seconds(20), {}});
@@ -67,7 +70,10 @@ class Network : public FaultMatrix {
             lacks("only root can make devices");
             return;
         }
-        const auto laid = shell("modprobe veth 2>/dev/null; " + kLay + kWay);
+        // As many packets as a long read sends at once, which would be lost on the way otherwise.
+        backlog_ = run({"cat", kBacklog}).out;
+        const auto laid =
+            shell("modprobe veth 2>/dev/null; echo 100000 >" + kBacklog + "; " + kLay + kWay);
         if (laid.status != 0) {
             (void)shell(kTakeAway);
             lacks("two more devices cannot be made: " + told(laid));
@@ -75,6 +81,9 @@ class Network : public FaultMatrix {
     }
     void TearDown() override {
         (void)shell(kTakeAway);
+        if (!backlog_.empty()) {
+            (void)shell("echo " + backlog_.substr(0, backlog_.find('\n')) + " >" + kBacklog);
+        }
         FaultMatrix::TearDown();
     }
 
@@ -99,31 +108,123 @@ class Network : public FaultMatrix {
         expect_status(serving.command->finish(), 0);
     }
 
-    // The whole way from the request to the goodbye over a bad cable; it passes or ends in time.
-    Play bad_cable(const std::string& fault, const std::optional<int>& status, int seconds) {
-        return {"network", fault, seconds + 8, [=, this] {
-                    const PairServer serving = server("64K");
-                    for (const std::string end : {"rrf0", "rrf1"}) {
-                        expect_done("tc qdisc replace dev " + end + " root netem " + fault);
-                    }
+    // A cable on which every packet meets the same.
+    struct BadCable {
+        std::string what;
+        std::string lay;     ///< a line of shell for each end, rrf$here
+        std::string struck;  ///< what the kernel counts of it, as tc(8) says it
+        double least = 0;    ///< seconds that the way over it takes at least
+    };
+    static BadCable delayed(int milliseconds) {
+        // The request, the first message and the read each go and come back.
+        return {fmt::format("delay {}ms", milliseconds),
+                fmt::format("tc qdisc replace dev rrf$here root netem delay {}ms", milliseconds),
+                " pkt", 6 * milliseconds / 1000.0};
+    }
+    static BadCable by_netem(const std::string& fault, const std::string& struck) {
+        return {fault, "tc qdisc replace dev rrf$here root netem " + fault, struck};
+    }
+    // netem(8) loses by chance; this loses each so many-th packet where it arrives, so that the
+    // sender does not know.
+    static BadCable losing_one_in(int packets) {
+        return {fmt::format("loss of one packet in {} ({} %)", packets, 100 / packets),
+                fmt::format("tc qdisc replace dev rrf$here clsact && tc filter add dev rrf$here "
+                            "ingress matchall action ok random determ drop {}",
+                            packets),
+                "dropped"};
+    }
+    static std::string at_both_ends(const std::string& line) {
+        return "set -e; for here in 0 1; do " + line + "; done";
+    }
+    static void lay(const BadCable& cable) { expect_done(at_both_ends(cable.lay)); }
+    // What the kernel counts at both ends together.
+    static std::uint64_t struck(const BadCable& cable) {
+        const auto said = shell(
+            at_both_ends("tc -s qdisc show dev rrf$here; tc -s filter show dev rrf$here ingress"));
+        EXPECT_EQ(said.status, 0) << told(said);
+        const std::regex number(cable.struck == " pkt" ? "([0-9]+) pkt"
+                                                       : cable.struck + " ([0-9]+)");
+        std::uint64_t sum = 0;
+        for (std::sregex_iterator at(said.out.begin(), said.out.end(), number), end; at != end;
+             ++at) {
+            sum += std::stoull((*at)[1]);
+        }
+        return sum;
+    }
+    static void mend() {
+        expect_done(
+            at_both_ends("tc qdisc delete dev rrf$here root 2>/dev/null || true; "
+                         "tc qdisc delete dev rrf$here clsact 2>/dev/null || true"));
+    }
+
+    // The whole way from the request to the goodbye over a bad cable.
+    Play bad_cable(const BadCable& cable, const std::string& size, int status, int seconds) {
+        return {"network", cable.what, seconds + 8, [=, this] {
+                    const PairServer serving = server(size);
+                    lay(cable);
                     const auto reading =
                         run(reader(serving, seconds), {std::chrono::seconds(seconds + 5), {}});
-                    EXPECT_FALSE(reading.timed_out) << told(reading);
-                    expect_status(reading, status.value_or(reading.status == 0 ? 0 : 1));
-                    EXPECT_EQ(reading.out, reading.status == 0 ? kPairLine : "") << told(reading);
-                    EXPECT_EQ(reading.err.empty(), reading.status == 0) << told(reading);
-                    for (const std::string end : {"rrf0", "rrf1"}) {
-                        expect_done("tc qdisc delete dev " + end + " root");
-                    }
+                    const auto count = struck(cable);
+                    mend();
+                    EXPECT_GT(count, 0U) << "the cable was not bad";
+                    EXPECT_GE(reading.seconds, cable.least) << told(reading);
+                    std::string came = expect_reader(reading, {status, ""});
+                    EXPECT_EQ(reading.err.empty(), status == 0) << told(reading);
                     expect_serves_on(serving);
-                    return fmt::format("exit {}; serves on without it", reading.status);
+                    return fmt::format("{}, {} {}; serves on without it", came,
+                                       cable.struck == " pkt" ? "packets" : cable.struck, count);
+                }};
+    }
+
+    // A run of two ranks over a bad cable, which passes.
+    Play bad_cable_of_a_run(const BadCable& cable, int iterations, int seconds) {
+        return {"network", "np 2: " + cable.what, seconds + 20, [=, this] {
+                    lay(cable);
+                    const auto result = run(
+                        launch(2, {"--server-ip", kServer, "--size", "4K", "--iterations",
+                                   std::to_string(iterations), "--timeout", std::to_string(seconds),
+                                   "--progress", "never", "--json", report_path()}),
+                        {std::chrono::seconds(seconds + 25), {}});
+                    const auto count = struck(cable);
+                    mend();
+                    EXPECT_GT(count, 0U) << "the cable was not bad";
+                    expect_status(result, 0);
+                    const auto reader = result_of(report(), 1);
+                    EXPECT_EQ(reader.at("outcome"), "PASS") << told(result);
+                    EXPECT_TRUE(reader.at("phase").is_null()) << told(result);
+                    const auto& sizes = reader.at("sizes");
+                    EXPECT_EQ(sizes.size(), 1U);
+                    if (sizes.size() == 1) {
+                        EXPECT_GE(sizes.at(0).at("reads"), iterations);
+                        EXPECT_EQ(sizes.at(0).at("bytes_verified"), sizes.at(0).at("bytes_read"));
+                        EXPECT_GE(sizes.at(0).at("latency_us").at("min"), cable.least / 3 * 1e6);
+                    }
+                    return fmt::format(
+                        "{} -, {} {}, exit {}", reader.at("outcome").get<std::string>(),
+                        cable.struck == " pkt" ? "packets" : cable.struck, count, result.status);
+                }};
+    }
+
+    // A reader that waits for its read, which this fault meets then: on a short cable software RoCE
+    // completes a read before the call that posts it returns.
+    Play while_waiting(const std::string& fault, const End& end) {
+        return {"reader", fault + ", while it waits", 12, [=, this] {
+                    const PairServer serving = server("64K");
+                    const BadCable cable = delayed(50);
+                    lay(cable);
+                    const std::string log = new_log();
+                    const auto reading = run(reader(serving, 5), with_faults(fault, log, 10));
+                    mend();
+                    expect_struck(fault, log);
+                    std::string came = expect_reader(reading, end);
+                    expect_serves_on(serving);
+                    return came + "; serves on";
                 }};
     }
 
     // Something happens to the cable while a long read is under way.
     static Play in_the_middle(const std::string& what, const std::string& script,
-                              const std::string& repair, const std::optional<int>& status,
-                              int seconds) {
+                              const std::string& repair, const End& end, int seconds) {
         return {
             "network", what, seconds + 10, [=] {
                 const PairServer serving = server("64M");
@@ -132,36 +233,81 @@ class Network : public FaultMatrix {
                 Command changing({"sh", "-c", script}, {std::chrono::seconds(20), {}});
                 const auto result = reading.finish();
                 expect_status(changing.finish(), 0);
-                EXPECT_FALSE(result.timed_out) << told(result);
-                expect_status(result, status.value_or(result.status == 0 ? 0 : 1));
-                EXPECT_EQ(result.out, result.status == 0 ? kPairLine : "") << told(result);
+                std::string came = expect_reader(result, end);
                 expect_done(repair);
                 serving.command->send_signal(SIGTERM);
                 expect_status(serving.command->finish(), 0);
-                const std::string said =
-                    lines_of(result.err).empty() ? "" : lines_of(result.err).back();
-                return fmt::format("exit {}{}{}", result.status, said.empty() ? "" : ": ",
-                                   said.substr(0, 90));
+                return came;
             }};
     }
+
+  private:
+    std::string backlog_;
 };
 
 TEST_F(Network, ThatIsBadDelaysOrEndsARead) {
-    play({bad_cable("delay 50ms", 0, 10), bad_cable("duplicate 30%", 0, 10),
-          bad_cable("delay 10ms reorder 50% 50%", std::nullopt, 5),
-          bad_cable("loss 5%", std::nullopt, 5), bad_cable("loss 20%", std::nullopt, 4),
-          bad_cable("loss 100%", 1, 2)},
+    play({bad_cable(delayed(50), "64K", 0, 10),
+          bad_cable(by_netem("duplicate 100%", " pkt"), "64K", 0, 10),
+          bad_cable(by_netem("delay 10ms reorder 100% gap 4", "requeues"), "32K", 0, 20),
+          bad_cable(losing_one_in(20), "128K", 0, 20), bad_cable(losing_one_in(5), "16K", 0, 30),
+          bad_cable(by_netem("loss 100%", "dropped"), "64K", 1, 2)},
+         Lanes::one);
+}
+
+TEST_F(Network, ThatIsBadLetsARunPass) {
+    play({bad_cable_of_a_run(delayed(50), 20, 30),
+          bad_cable_of_a_run(by_netem("duplicate 100%", " pkt"), 20, 30),
+          bad_cable_of_a_run(by_netem("delay 10ms reorder 100% gap 4", "requeues"), 20, 60),
+          bad_cable_of_a_run(losing_one_in(20), 20, 60),
+          bad_cable_of_a_run(losing_one_in(5), 4, 60)},
+         Lanes::one);
+}
+
+TEST_F(Network, ThatIsSlowLetsAReaderMeetAFaultWhileItWaits) {
+    const End ended{1, "ended while reads were in flight"};
+    play({while_waiting("arrive:1:UNKNOWN", ended), while_waiting("arrive:1:UNKNOWN*100", ended),
+          while_waiting("arrive:1:TIMEWAIT_EXIT", ended),
+          while_waiting("arrive:1:DEVICE_REMOVAL", ended),
+          while_waiting("arrive:1:ADDR_CHANGE", {}), while_waiting("arrive:1:ADDR_CHANGE*100", {}),
+          while_waiting("ibv_poll_cq:r1:EIO", {1, "ibv_poll_cq"}),
+          while_waiting("ibv_req_notify_cq:r1:EIO", {1, "ibv_req_notify_cq"}),
+          while_waiting("arrive:1:ADDR_CHANGE,rdma_get_cm_event:r1:EIO", {1, "rdma_get_cm_event"}),
+          while_waiting("arrive:1:ADDR_CHANGE,rdma_ack_cm_event:r1:EINVAL",
+                        {1, "rdma_ack_cm_event"})},
          Lanes::one);
 }
 
 TEST_F(Network, ThatGoesInTheMiddleOfAReadEndsItInTime) {
+    const End late{1, "did not complete before the deadline"};
     play({in_the_middle("loss 100% in the middle", "tc qdisc replace dev rrf0 root netem loss 100%",
-                        "tc qdisc delete dev rrf0 root", 1, 4),
+                        "tc qdisc delete dev rrf0 root", late, 4),
           in_the_middle("ip link set down in the middle", "ip link set rrf1 down",
-                        "ip link set rrf1 up; " + kWay, 1, 4),
+                        "ip link set rrf1 up; " + kWay, late, 4),
           in_the_middle("ip link set down in the middle, and up again",
                         "ip link set rrf1 down; sleep 0.2; ip link set rrf1 up; " + kWay, "true",
-                        std::nullopt, 10)},
+                        {}, 30),
+          in_the_middle("loss 100% in the middle, for half a second",
+                        "tc qdisc replace dev rrf0 root netem loss 100%; sleep 0.5; "
+                        "tc qdisc delete dev rrf0 root",
+                        "true", {}, 30),
+          {"reader", "SIGSTOP in the middle of a read, SIGCONT after its deadline", 15,
+           [&late] {
+               const PairServer serving = server("64M");
+               Command reading(reader(serving, 3), {std::chrono::seconds(15), {}});
+               wait_for_packets(500, "rrfx1");
+               // What is in flight may arrive also while it is stopped.
+               expect_done("tc qdisc replace dev rrf0 root netem loss 100%");
+               reading.send_signal(SIGSTOP);
+               std::this_thread::sleep_for(std::chrono::seconds(4));
+               reading.send_signal(SIGCONT);
+               const auto continued = std::chrono::steady_clock::now();
+               std::string came = expect_reader(reading.finish(), late);
+               EXPECT_LT(std::chrono::steady_clock::now() - continued, std::chrono::seconds(2));
+               expect_done("tc qdisc delete dev rrf0 root");
+               serving.command->send_signal(SIGTERM);
+               expect_status(serving.command->finish(), 0);
+               return came;
+           }}},
          Lanes::one);
 }
 
