@@ -53,8 +53,15 @@ class MemlockLimit : public DeviceTest {
 };
 
 TEST_F(MemlockLimit, OfAllRanksIsNamedWithItsCureAndNothingIsRead) {
-    const auto result = run_as_user(limited(launch({{3, {program()}}}, {"--iterations", "10"})));
+    const auto result = run_as_user(
+        limited(launch({{3, {program()}}}, {"--iterations", "10", "--json", report_path()})));
     expect_status(result, 3);
+    for (const int rank : {1, 2}) {
+        const auto reader = result_of(report(), rank);
+        EXPECT_EQ(reader.at("outcome"), "NOT_RUN");
+        EXPECT_EQ(reader.at("phase"), "gather");
+        expect_cure(reader.at("hint"));
+    }
     EXPECT_THAT(result.err, HasSubstr("ibv_reg_mr")) << told(result);
     expect_cure(result.err);
 }
@@ -68,6 +75,7 @@ TEST_F(MemlockLimit, OfOneReaderIsItsOwnSetupFailure) {
     EXPECT_EQ(result_of(parsed, 2).at("outcome"), "PASS");
     const auto hit = result_of(parsed, 3);
     EXPECT_EQ(hit.at("outcome"), "SETUP_FAILED");
+    EXPECT_EQ(hit.at("phase"), "setup");
     EXPECT_THAT(hit.at("error").get<std::string>(), HasSubstr("ibv_reg_mr"));
     expect_cure(hit.at("hint"));
     expect_cure(result.out);
