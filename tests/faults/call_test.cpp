@@ -60,6 +60,7 @@ TEST_F(Calls, ThatExchangeAndReadEndTheReaderWithTheirName) {
         reader_call("ibv_post_send:1:ENOMEM", {1, "ibv_post_send"}),
         reader_call("ibv_post_send:2:ENOMEM", {1, "ibv_post_send"}),
         reader_call("ibv_poll_cq:1:EIO", {1, "ibv_poll_cq"}),
+        reader_call("ibv_poll_cq:r1:EIO", {1, "ibv_poll_cq"}),
     });
     // Only who waits for long arms the queue: here for a descriptor that never comes.
     Row row = server_call("ibv_post_send:1:ENOMEM", {1, "ibv_req_notify_cq"});
@@ -119,6 +120,9 @@ TEST_F(Calls, ThatConcernOneReaderLeaveTheServerToTheOthers) {
         server_call("ibv_query_port:1:EIO", {}),
         server_call("rdma_destroy_id:1:EIO", {}),
         server_call("ibv_dereg_mr:1:EBUSY", {}),
+        server_call("ibv_destroy_cq:1:EBUSY", {}),
+        server_call("ibv_destroy_comp_channel:1:EBUSY", {}),
+        server_call("ibv_dealloc_pd:1:EBUSY", {}),
         server_call("rdma_bind_addr:1:EAFNOSUPPORT", {}),
     });
     // Without its reason, which is that of the kernel then.

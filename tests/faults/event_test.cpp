@@ -38,8 +38,10 @@ TEST_F(Events, ThatMayPassAreTriedAgain) {
         reader_fault("event:ESTABLISHED:is=UNREACHABLE/-110", {0, "trying again"}),
         reader_fault("event:ESTABLISHED:is=CONNECT_ERROR/-22", {0, "trying again"}),
         reader_fault("event:ESTABLISHED:is=UNKNOWN", {0, "trying again"}),
-        reader_fault("event:ESTABLISHED:before=ADDR_CHANGE", {0, ""}),
-        reader_fault("event:ESTABLISHED:before=TIMEWAIT_EXIT", {0, ""}),
+        reader_fault("event:ESTABLISHED:before=ADDR_CHANGE", {0, "trying again"}),
+        reader_fault("event:ESTABLISHED:before=ADDR_CHANGE*100", {0, "trying again"}),
+        reader_fault("event:ESTABLISHED:before=UNKNOWN*100", {0, "trying again"}),
+        reader_fault("event:ESTABLISHED:before=TIMEWAIT_EXIT", {0, "trying again"}),
     });
 }
 
@@ -64,13 +66,18 @@ TEST_F(Events, ThatDoNotMatterLetTheReadPass) {
         reader_fault("event:ESTABLISHED:after=ADDR_CHANGE", {}),
         reader_fault("event:DISCONNECTED:after=DISCONNECTED", {}),
         reader_fault("event:DISCONNECTED:before=UNKNOWN", {}),
+        reader_fault("event:ESTABLISHED:after=ADDR_CHANGE*100", {}),
+        reader_fault("event:DISCONNECTED:before=UNKNOWN*100", {}),
+        reader_fault("event:DISCONNECTED:after=DISCONNECTED*100", {}),
     });
 }
 
 TEST_F(Events, AtTheServerConcernOneReaderAtMost) {
     play_rows({
         server_fault("event:CONNECT_REQUEST:before=UNKNOWN", {}),
+        server_fault("event:CONNECT_REQUEST:before=UNKNOWN*100", {}),
         server_fault("event:CONNECT_REQUEST:before=ADDR_CHANGE", {}),
+        server_fault("event:CONNECT_REQUEST:before=ADDR_CHANGE*100", {}),
         server_fault("event:CONNECT_REQUEST:data=255", {}),
         server_fault("event:CONNECT_REQUEST:data=8", {1, "is not from this program"}),
         server_fault("event:CONNECT_REQUEST:data=0", {1, "is not from this program"}),
@@ -82,7 +89,10 @@ TEST_F(Events, AtTheServerConcernOneReaderAtMost) {
         server_fault("event:ESTABLISHED:is=UNKNOWN", {1, "ended the connection"}),
         server_fault("event:ESTABLISHED:is=DEVICE_REMOVAL", {1, "ended the connection"}),
         server_fault("event:DISCONNECTED:after=DISCONNECTED", {}),
+        server_fault("event:DISCONNECTED:after=DISCONNECTED*100", {}),
         server_fault("event:DISCONNECTED:is=UNKNOWN", {}),
+        server_fault("event:ESTABLISHED:after=UNKNOWN*100", {1, "ended the connection"}),
+        server_fault("event:ESTABLISHED:after=TIMEWAIT_EXIT*100", {}),
     });
 }
 
@@ -94,22 +104,38 @@ TEST_F(Events, TheRemovalOfItsDeviceEndsTheServer) {
     play_rows({row});
 }
 
+// The shim refuses what is more than the limit that it tells, as a device would.
 TEST_F(DeviceLimits, ThatAreSmallAreKept) {
     play_at_one_server({
-        reader_fault("limit:max_qp_wr:1", {}),
-        reader_fault("limit:max_cqe:1", {}),
+        // Beside its reads a reader sends one message, and it receives one.
+        reader_fault("limit:max_qp_wr:2", {}),
+        reader_fault("limit:max_cqe:3", {}),
         reader_fault("limit:max_qp_init_rd_atom:1", {}),
-        reader_fault("limit:max_qp_init_rd_atom:0", {}),
         reader_fault("limit:max_msg_sz:512", {}),
         reader_fault("limit:max_msg_sz:0", {}),
     });
     play_rows({
-        server_fault("limit:max_cqe:10", {}),
+        server_fault("limit:max_cqe:130", {}),
+        server_fault("limit:max_qp_wr:1", {}),
         server_fault("limit:max_qp_rd_atom:1", {}),
     });
-    Row no_reads = server_fault("limit:max_qp_rd_atom:0", {1, "the negotiated read depth is 0"});
-    no_reads.serves_others = false;
-    play_rows({no_reads});
+}
+
+TEST_F(DeviceLimits, ThatAreTooSmallEndWhoCannotDoWithThemWithTheCall) {
+    play_at_one_server({
+        reader_fault("limit:max_qp_wr:1", {1, "rdma_create_qp"}),
+        reader_fault("limit:max_cqe:2", {1, "ibv_create_cq"}),
+        reader_fault("limit:max_qp_init_rd_atom:0", {1, "rdma_connect"}),
+    });
+    std::vector<Row> rows{
+        server_fault("limit:max_cqe:10", {}, End{1, "ibv_create_cq"}),
+        server_fault("limit:max_qp_wr:0", {1, "refused the connection"}),
+        server_fault("limit:max_qp_rd_atom:0", {1, "the negotiated read depth is 0"}),
+    };
+    for (Row& row : rows) {
+        row.serves_others = false;
+    }
+    play_rows(rows);
 }
 
 // The reader's first two completions are of its message and of the descriptor.
