@@ -31,7 +31,7 @@ declare -A package_brings=(
     [libgmock-dev]=library:gmock
     [libbenchmark-dev]=library:benchmark
     [perftest]=command:ib_read_bw
-    [rdmacm-utils]=command:cmtime
+    [rdmacm-utils]=command:rping
     [clang]=command:clang++
     [libclang-rt-dev]=clang-runtime:fuzzer
     [clang-format]=command:clang-format
@@ -52,7 +52,7 @@ packages_for_software_roce=(qemu-system-x86 busybox-static cpio kmod iproute2 xz
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_test=(
     libboost-filesystem-dev libgtest-dev libgmock-dev libbenchmark-dev clang libclang-rt-dev clang-format clang-tidy
-    shellcheck dpkg-dev file lintian man-db jq
+    shellcheck dpkg-dev file lintian man-db jq rdmacm-utils
 )
 # shellcheck disable=SC2034 # for the scripts that source this
 packages_to_measure=(perftest rdmacm-utils libbenchmark-dev jq)

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
@@ -131,6 +132,12 @@ void FaultMatrix::expect_struck(const std::string& faults, const std::string& lo
     for (const std::string& fault : split_faults(faults)) {
         EXPECT_THAT(struck, Contains(fault)) << "this fault was never reached";
     }
+}
+
+bool FaultMatrix::is_empty_file(const std::string& log) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(log, error);
+    return !error && size == 0;
 }
 
 void FaultMatrix::expect_served(const std::string& port) const {

@@ -68,6 +68,8 @@ class FaultMatrix : public DeviceTest {
 
     /// Everything named has struck, as the log tells.
     static void expect_struck(const std::string& faults, const std::string& log);
+    /// The log of a program that met none of its faults.
+    [[nodiscard]] static bool is_empty_file(const std::string& log);
     /// A reader without fault gets the server's text.
     void expect_served(const std::string& port) const;
     /// A new file name in the test's folder.

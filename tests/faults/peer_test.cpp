@@ -19,13 +19,27 @@ using ::testing::SizeIs;
 
 class Peers : public FaultMatrix {
   protected:
-    // A reader at a server that breaks the protocol or the promise of its descriptor.
-    Play descriptor(const std::string& fault, const End& end) {
+    // A reader at a server that breaks the protocol or the promise of its descriptor, and whether
+    // it posts a read then.
+    enum class Posts { no_read, reads };
+    Play descriptor(const std::string& fault, const End& end, Posts posts = Posts::no_read) {
         return {"server", fault, 10, [=, this] {
+                    // Strikes the first read that is posted.
+                    const std::string any_read = "read:1:empty";
                     const PairServer serving = start_faulty_server(fault, ipv4());
                     auto words = pair_client(ipv4(), serving.port);
                     words.insert(words.end(), {"--timeout", "3"});
-                    return expect_reader(run(words, {std::chrono::seconds(15), {}}), end);
+                    const std::string log = new_log();
+                    CommandSettings settings{std::chrono::seconds(15), {}};
+                    if (posts == Posts::no_read) {
+                        settings = with_faults(any_read, log, 10);
+                    }
+                    std::string came = expect_reader(run(words, settings), end);
+                    if (posts == Posts::no_read) {
+                        EXPECT_TRUE(is_empty_file(log)) << "a read was posted";
+                        came += ", no read";
+                    }
+                    return came;
                 }};
     }
 
@@ -64,6 +78,20 @@ class Peers : public FaultMatrix {
             }};
     }
 
+    // Waits until the fault has struck a program that goes on or stops.
+    static void wait_for_log(const std::string& fault, const std::string& log) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+        std::error_code ignored;
+        while (std::filesystem::file_size(log, ignored) < fault.size()
+               || static_cast<bool>(ignored)) {
+            if (std::chrono::steady_clock::now() > limit) {
+                break;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        }
+        expect_struck(fault, log);
+    }
+
     // The reader stops at this place; the server serves others meanwhile.
     Play reader_stops(const std::string& fault) {
         return {"reader", fault, 10, [=, this] {
@@ -71,16 +99,7 @@ class Peers : public FaultMatrix {
                     const PairServer serving =
                         start_pair_server({"--clients", "0"}, {std::chrono::seconds(20), {}});
                     Command reading(pair_client(ipv4(), serving.port), with_faults(fault, log, 5));
-                    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-                    std::error_code ignored;
-                    while (std::filesystem::file_size(log, ignored) < fault.size()
-                           || static_cast<bool>(ignored)) {
-                        if (std::chrono::steady_clock::now() > limit) {
-                            break;
-                        }
-                        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-                    }
-                    expect_struck(fault, log);
+                    wait_for_log(fault, log);
                     expect_served(serving.port);
                     reading.send_signal(SIGKILL);
                     EXPECT_EQ(reading.finish().status, 128 + SIGKILL);
@@ -100,10 +119,39 @@ TEST_F(Peers, ThatBreakTheProtocolAreNotBelieved) {
         descriptor("other-version-descriptor", invalid),
         descriptor("empty-buffer", invalid),
         descriptor("wrapping-buffer", invalid),
-        descriptor("wrong-rkey:0", {1, "remote access error"}),
-        descriptor("wrong-address:0", {1, "remote access error"}),
+        descriptor("wrong-rkey:0", {1, "remote access error"}, Posts::reads),
+        descriptor("wrong-address:0", {1, "remote access error"}, Posts::reads),
         descriptor("no-descriptor", {1, "sent no descriptor before the deadline"}),
         descriptor("no-accept", {1, "no answer before the deadline"}),
+    });
+}
+
+// What the reader says first, once it is connected.
+TEST_F(Peers, ThatSayAFirstMessageOfAnotherKindAreHungUpOn) {
+    const auto first_message = [this](const std::string& fault, const std::string& notice) {
+        return Play{
+            "reader", fault, 10, [this, fault, notice] {
+                const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+                const std::string log = new_log();
+                auto words = pair_client(ipv4(), serving.port);
+                words.insert(words.end(), {"--timeout", "4"});
+                const auto reading = run(words, with_faults(fault, log, 10));
+                expect_struck(fault, log);
+                std::string came = expect_reader(reading, {1, ""});
+                expect_served(serving.port);
+                const auto served = serving.command->finish();
+                expect_status(served, 0);
+                EXPECT_THAT(served.err, HasSubstr(notice)) << told(served);
+                return came + "; server: " + notice + "; not counted";
+            }};
+    };
+    const std::string foreign = "its first message is not of this protocol";
+    play({
+        first_message("message:0:255", foreign),
+        first_message("message:length:4", foreign),
+        first_message("message:length:20", foreign),
+        // Longer than what it is received into; which error says so is the device's.
+        first_message("message:length:100", "reader of rank 0: work completion"),
     });
 }
 
@@ -118,9 +166,13 @@ TEST_F(Peers, ThatAreStrangersAreRefusedAndNotCounted) {
 }
 
 TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
+    if (run({"sh", "-c", "command -v rping"}).status != 0) {
+        lacks("rping (package rdmacm-utils) is not installed");
+        return;
+    }
     std::vector<Play> plays;
     plays.push_back(
-        {"reader", "stranger: garbage over TCP (software RoCE listens on no TCP port)", 10, [&] {
+        {"reader", "stranger: TCP to the port, where it listens for RDMA only", 10, [&] {
              const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
              const auto stranger =
                  run({"bash", "-c", "head -c 4096 /dev/urandom >\"/dev/tcp/$0/$1\"", ipv4(),
@@ -131,11 +183,19 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              expect_status(serving.command->finish(), 0);
              return std::string("connection refused; not counted");
          }});
-    if (run({"sh", "-c", "command -v rping"}).status != 0) {
-        std::puts("left out: rping (package rdmacm-utils) is not installed");
-        play(plays);
-        return;
-    }
+    plays.push_back(
+        {"reader", "stranger: 20 times garbage over RDMA CM to the port", 10, [&] {
+             const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+             const auto stranger = run({strangers(), ipv4(), serving.port, "--count", "20"},
+                                       {std::chrono::seconds(10), {}});
+             expect_status(stranger, 0);
+             EXPECT_THAT(stranger.err, HasSubstr("20 refused")) << told(stranger);
+             expect_served(serving.port);
+             const auto served = serving.command->finish();
+             expect_status(served, 0);
+             EXPECT_THAT(served.err, HasSubstr("refused 20 connections in all")) << told(served);
+             return std::string("20 refused; not counted");
+         }});
     plays.push_back(
         {"reader", "stranger: rping -c", 10, [&] {
              const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
@@ -291,6 +351,27 @@ TEST_F(Peers, ThatDieEndTheOtherSideInTime) {
     });
 }
 
+// The server is gone before the reader, which has the descriptor, posts its read.
+TEST_F(Peers, ThatDieRightAfterTheDescriptorEndTheReaderInTime) {
+    const std::string fault = "ibv_post_send:1:KILL_AFTER";
+    const std::string stop = "ibv_post_send:2:STOP";
+    play({{"server", fault + ", " + stop + " at the reader", 12, [&] {
+               const std::string log = new_log();
+               const std::string reader_log = new_log();
+               const PairServer serving =
+                   start_pair_server({"--clients", "0"}, with_faults(fault, log, 15));
+               auto words = pair_client(ipv4(), serving.port);
+               words.insert(words.end(), {"--timeout", "6"});
+               Command reading(words, with_faults(stop, reader_log, 10));
+               expect_status(serving.command->finish(), 128 + SIGKILL);
+               expect_struck(fault, log);
+               wait_for_log(stop, reader_log);
+               reading.send_signal(SIGCONT);
+               return expect_reader(reading.finish(), {1, ""}) + "; server: exit "
+                      + std::to_string(128 + SIGKILL);
+           }}});
+}
+
 TEST_F(Peers, ThatDieInTheMiddleOfALongReadEndTheOtherSideInTime) {
     const auto under_way = [this](const std::function<std::string(PairServer&, Command&)>& work) {
         return [this, work] {
@@ -315,6 +396,16 @@ TEST_F(Peers, ThatDieInTheMiddleOfALongReadEndTheOtherSideInTime) {
                serving.command->send_signal(SIGSTOP);
                std::string came = expect_reader(reading.finish(), {});
                serving.command->send_signal(SIGCONT);
+               serving.command->send_signal(SIGTERM);
+               expect_status(serving.command->finish(), 0);
+               return came;
+           })},
+          {"reader", "SIGSTOP in the middle of a read of 64 MiB, SIGCONT 1 s later", 20,
+           under_way([](PairServer& serving, Command& reading) {
+               reading.send_signal(SIGSTOP);
+               std::this_thread::sleep_for(std::chrono::seconds(1));
+               reading.send_signal(SIGCONT);
+               std::string came = expect_reader(reading.finish(), {});
                serving.command->send_signal(SIGTERM);
                expect_status(serving.command->finish(), 0);
                return came;
