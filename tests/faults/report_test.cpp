@@ -8,7 +8,11 @@
 namespace rdma_read::test {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::ContainsRegex;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
 struct Reported {
@@ -19,17 +23,23 @@ struct Reported {
 
 class Reports : public FaultMatrix {
   protected:
+    static inline const std::vector<std::string> kOptions{"--size", "4K",         "--iterations",
+                                                          "20",     "--progress", "never"};
+
     // A run of these programs, which must end with this status and the verdict that belongs to it.
     static CommandResult run_ranks(const std::vector<Program>& programs, const std::string& report,
                                    int status) {
-        const auto result = run(launch(programs, {"--size", "4K", "--iterations", "20", "--timeout",
-                                                  "10", "--progress", "never", "--json", report}),
-                                {std::chrono::seconds(95), {}});
+        std::vector<std::string> options = kOptions;
+        options.insert(options.end(), {"--timeout", "10", "--json", report});
+        const auto result = run(launch(programs, options), {std::chrono::seconds(95), {}});
         expect_status(result, status);
         if (status != 3) {
             EXPECT_THAT(result.out, HasSubstr(status == 0 ? "\nPASS " : "\nFAIL ")) << told(result);
         }
         return result;
+    }
+    static std::string file_folder(const std::string& file) {
+        return file.substr(0, file.rfind('/'));
     }
     [[nodiscard]] std::string reported(int rank) const {
         const auto result = result_of(report(), rank);
@@ -88,10 +98,13 @@ TEST_F(Reports, NameWhatTheServerDidToItsReaders) {
                             came.push_back(reported(rank));
                         }
                         EXPECT_THAT(came, UnorderedElementsAreArray(expected)) << told(result);
-                        return fmt::format("{}, exit {}", came.front(), result.status);
+                        return fmt::format("{}, exit {}", fmt::join(came, "; "), result.status);
                     }};
     };
     play({at_server("ibv_alloc_pd:1:ENOMEM", 1, 3, {"NOT_RUN gather"}),
+          // Where no address leads to a device, the list of devices is only told.
+          at_server("rdma_bind_addr:1:ENODEV,rdma_bind_addr:2:ENODEV,ibv_get_device_list:1:ENODEV",
+                    1, 3, {"NOT_RUN gather"}),
           at_server("rdma_accept:1:EINVAL", 2, 1, {"CONNECT_FAILED connect", "PASS -"}),
           at_server("ibv_post_send:1:ENOMEM", 2, 1, {"CONNECT_FAILED descriptor", "PASS -"})},
          Lanes::one);
@@ -114,33 +127,129 @@ TEST_F(Reports, NameAServerThatFailsWhichItsReadersSeeAtOnce) {
            }}});
 }
 
+TEST_F(Reports, NameABufferThatIsTooSmallForWhatIsAskedWithoutARead) {
+    play({{"server", "np 2: small-buffer", 30, [&] {
+               const std::string log = new_log();
+               // Strikes the first read that is posted.
+               const auto result = run_ranks({{1, {faulty_root(), "small-buffer"}},
+                                              {1, words_with_faults("read:1:empty", log)}},
+                                             report_path(), 1);
+               EXPECT_EQ(reported(1), "CONNECT_FAILED descriptor") << told(result);
+               EXPECT_TRUE(is_empty_file(log)) << "a read was posted";
+               return fmt::format("{}, no read, exit {}", reported(1), result.status);
+           }}});
+}
+
 TEST_F(Reports, CountNoRankTwice) {
     play({{"reader", "np 3: hello:27:1, a rank that is taken", 30, [&] {
                const std::string log = new_log();
-               (void)run_ranks({{2, {tool()}}, {1, words_with_faults("hello:27:1", log)}},
-                               report_path(), 1);
+               const auto result = run_ranks(
+                   {{2, {tool()}}, {1, words_with_faults("hello:27:1", log)}}, report_path(), 1);
                expect_struck("hello:27:1", log);
-               // Who of the two has the rank depends on who came first.
+               // One of the two has the rank: who comes while the other one holds the descriptor is
+               // refused, and before that takes its place, as after an attempt that was given up.
+               const std::vector<std::string> came{reported(1), reported(2)};
+               EXPECT_THAT(came, UnorderedElementsAre("PASS -", AnyOf("CONNECT_FAILED connect",
+                                                                      "CONNECT_FAILED descriptor")))
+                   << told(result);
+               const int other = came[0] == "PASS -" ? 2 : 1;
+               EXPECT_THAT(result_of(report(), other).at("error").get<std::string>(),
+                           HasSubstr(came[static_cast<std::size_t>(other) - 1].ends_with("connect")
+                                         ? "already connected"
+                                         : "ended the connection before it sent the descriptor"));
+               EXPECT_EQ(result_of(report(), other).at("sizes"), nlohmann::json::array());
+               const nlohmann::json verdict = report().at("verdict");
+               EXPECT_EQ(verdict.at("expected"), 2);
+               EXPECT_EQ(verdict.at("passed"), 1);
+               EXPECT_EQ(verdict.at("failed"), 1);
+               for (const int rank : {1, 2}) {
+                   EXPECT_THAT(result.out, ContainsRegex(fmt::format(
+                                               "\n +{} +[^\n]* {}\n", rank,
+                                               rank == other ? "CONNECT_FAILED" : "PASS")))
+                       << told(result);
+               }
+               EXPECT_THAT(result.out, HasSubstr("\nFAIL  1 of 2 readers")) << told(result);
+               return fmt::format("{}; {}; exit 1", came[0], came[1]);
+           }}});
+}
+
+// The first place that meets the limit behind what MPI opens is the device, which librdmacm then
+// cannot open.
+TEST_F(Reports, NameTheReaderThatHasTooFewFiles) {
+    play({{"reader", "np 3: ulimit -n 22", 40, [&] {
+               const auto result = run_ranks(
+                   {{2, {tool()}}, {1, {"sh", "-c", "ulimit -n 22; exec \"$0\" \"$@\"", tool()}}},
+                   report_path(), 1);
+               EXPECT_EQ(reported(1), "PASS -") << told(result);
+               EXPECT_EQ(reported(2), "CONNECT_FAILED resolve") << told(result);
                return fmt::format("{}; {}; exit 1", reported(1), reported(2));
            }}});
 }
 
-TEST_F(Reports, OnAHostThatIsFullEndWell) {
+// A rank that is stopped can neither report nor leave, so the root does without it.
+TEST_F(Reports, AreCompleteAlthoughARankIsStopped) {
+    const auto stopped = [this](const std::string& what, const std::string& fault, bool server,
+                                int status, const std::vector<std::string>& expected) {
+        return Play{
+            server ? "server" : "reader", "np 3: " + what, 50, [=, this] {
+                const std::string log = new_log();
+                const std::vector<std::string> faulty = words_with_faults(fault, log);
+                // Rank 0 reports; rank 1 serves where the server is stopped.
+                std::vector<std::string> options = kOptions;
+                options.insert(options.end(), {"--timeout", "4", "--json", report_path()});
+                if (server) {
+                    options.insert(options.end(), {"--server", "1"});
+                }
+                const std::vector<Program> programs{{1, {tool()}}, {1, faulty}, {1, {tool()}}};
+                const auto result = run(launch(programs, options), {std::chrono::seconds(70), {}});
+                expect_status(result, status);
+                EXPECT_THAT(result.out, HasSubstr(status == 0 ? "\nPASS " : "\nFAIL "))
+                    << told(result);
+                expect_struck(fault, log);
+                const int first = server ? 0 : 1;
+                const std::vector<std::string> came{reported(first), reported(2)};
+                EXPECT_THAT(came, ElementsAreArray(expected)) << told(result);
+                return fmt::format("{}; {}; exit {}", came[0], came[1], result.status);
+            }};
+    };
+    play({stopped("ibv_post_send:5:STOP, in the middle of reads", "ibv_post_send:5:STOP", false, 1,
+                  {"TIMEOUT gather", "PASS -"}),
+          stopped("rdma_connect:1:STOP", "rdma_connect:1:STOP", false, 1,
+                  {"TIMEOUT gather", "PASS -"}),
+          stopped("rdma_accept:1:STOP", "rdma_accept:1:STOP", true, 1,
+                  {"TIMEOUT connect", "TIMEOUT connect"}),
+          // Reads need nothing of its process.
+          stopped("ibv_post_send:2:STOP_AFTER, when both have the descriptor",
+                  "ibv_post_send:2:STOP_AFTER", true, 0, {"PASS -", "PASS -"})},
+         Lanes::one);
+}
+
+TEST_F(Reports, OnAHostThatLacksSomethingEndWell) {
     if (geteuid() != 0) {
         lacks("only root can mount small file systems");
         return;
     }
-    const auto full = [](const std::string& what, const std::string& prepare,
-                         const std::string& repair, const std::string& file, int status) {
-        return Play{"both", "np 2: " + what, 30, [=] {
+    const auto full = [this](const std::string& what, const std::string& prepare,
+                             const std::string& repair, const std::string& file, int status,
+                             const std::string& says) {
+        return Play{"both", "np 2: " + what, 30, [=, this] {
                         const auto prepared = run({"sh", "-c", prepare});
                         EXPECT_EQ(prepared.status, 0) << told(prepared);
                         const auto result = run(launch(2, {"--size", "4K", "--iterations", "20",
                                                            "--timeout", "10", "--json", file}),
                                                 {std::chrono::seconds(60), {}});
+                        const auto left = run({"sh", "-c", "ls -A \"$0\"", file_folder(file)});
                         (void)run({"sh", "-c", repair});
                         expect_status(result, status);
-                        return fmt::format("exit {}", result.status);
+                        EXPECT_THAT(result.out, HasSubstr("\nPASS ")) << told(result);
+                        EXPECT_THAT(result.err, HasSubstr(says)) << told(result);
+                        if (status == 0) {
+                            EXPECT_EQ(reported(1), "PASS -") << told(result);
+                        } else {
+                            EXPECT_EQ(left.out, "filling\n") << "a file is left behind";
+                        }
+                        return fmt::format("PASS -{}{}, exit {}", says.empty() ? "" : "; ", says,
+                                           result.status);
                     }};
     };
     const std::string small = folder() / "small";
@@ -148,12 +257,17 @@ TEST_F(Reports, OnAHostThatIsFullEndWell) {
                fmt::format("mkdir {0} && mount -t tmpfs -o size=4k small {0} && "
                            "head -c 4096 /dev/zero >{0}/filling",
                            small),
-               "umount " + small, small + "/report.json", 1),
+               "umount " + small, small + "/report.json", 1, "No space left on device"),
           full("/dev/shm full",
                "mount -t tmpfs -o size=4k shm /dev/shm && head -c 4096 /dev/zero >/dev/shm/filling",
-               "umount /dev/shm", report_path(), 0),
+               "umount /dev/shm", report_path(), 0, ""),
           full("/dev/shm read-only", "mount -t tmpfs -o ro shm /dev/shm", "umount /dev/shm",
-               report_path(), 0)},
+               report_path(), 0, ""),
+          // A folder of the file system that /dev is of cannot be taken away while something is
+          // mounted on it.
+          full("/dev/shm missing",
+               "while mountpoint -q /dev/shm; do umount /dev/shm || exit; done; rmdir /dev/shm",
+               "mkdir /dev/shm && mount -t tmpfs shm /dev/shm", report_path(), 0, "")},
          Lanes::one);
 }
 
