@@ -159,7 +159,7 @@ class Network : public FaultMatrix {
 
     // The whole way from the request to the goodbye over a bad cable.
     Play bad_cable(const BadCable& cable, const std::string& size, int status, int seconds) {
-        return {"network", cable.what, seconds + 8, [=, this] {
+        return {"network", cable.what, seconds + 12, [=, this] {
                     const PairServer serving = server(size);
                     lay(cable);
                     const auto reading =
