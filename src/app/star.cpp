@@ -336,10 +336,17 @@ void Root::finish_server(verify::ServerInfo& info) {
     }
     // If the server's rank is gone, what it announced is all that is known.
     const cluster::Wait wait = cluster::Wait::lasting(kGrace, &stop().flag());
-    if (!comm().send(run().options.server, static_cast<int>(Tag::stop_serving), {}, wait)) {
-        return;
+    std::optional<cluster::Message> message;
+    if (comm().send(run().options.server, static_cast<int>(Tag::stop_serving), {}, wait)) {
+        message = comm().receive(static_cast<int>(Tag::server_info), wait);
     }
-    const auto message = comm().receive(static_cast<int>(Tag::server_info), wait);
+    if (!message && !stop().requested()) {
+        // Its readers may have missed nothing: reads need no process at the server.
+        say(kMpiProgram,
+            fmt::format("rank {} on {}, which served, does not answer: its process may be stopped; "
+                        "look at it before the next run",
+                        info.rank, info.host));
+    }
     if (message && message->error.empty()) {
         try {
             info = verify::decode_server_info(message->bytes);

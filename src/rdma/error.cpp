@@ -1,9 +1,13 @@
 // Turns errno values into one line with the cause, and a hint with the next step.
 #include "rdma_read/rdma/error.hpp"
 
+#include "rdma_read/rdma/unique_fd.hpp"
+
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -66,7 +70,10 @@ std::string hint_for(const Where& where, int error_number) {
             memlock_limit_text());
     }
     if (error_number == EMFILE || error_number == ENFILE) {
-        return "too many open files; raise the limit (ulimit -n)";
+        return std::string(kFilesHint);
+    }
+    if (where.call == "rdma_create_event_channel" && files_run_out()) {
+        return std::string(kFilesHint);
     }
     if (where.call == "rdma_create_event_channel" || where.call == "ibv_get_device_list") {
         return error_number == EACCES || error_number == EPERM
@@ -133,6 +140,18 @@ std::string_view to_string(Phase phase) noexcept {
 
 std::string errno_text(int error_number) {
     return fmt::format("{} ({})", std::system_category().message(error_number), error_number);
+}
+
+bool files_run_out() noexcept {
+    // What failed may have closed some again.
+    std::array<UniqueFd, 8> probes;
+    for (UniqueFd& probe : probes) {
+        probe = UniqueFd(eventfd(0, EFD_CLOEXEC));
+        if (!probe) {
+            return errno == EMFILE || errno == ENFILE;
+        }
+    }
+    return false;
 }
 
 std::string memlock_limit_text() {

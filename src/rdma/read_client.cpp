@@ -60,6 +60,10 @@ Error event_error(const CmEvent& event, Phase phase, const Address& server) {
                 "port: rdma resource show cm_id",
                 event.status};
     }
+    if (event.type == RDMA_CM_EVENT_ADDR_ERROR && files_run_out()) {
+        return {Failure::limit, phase, fmt::format("connection to {}: {}", peer, describe(event)),
+                std::string(kFilesHint), event.status};
+    }
     const Failure failure = event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ? Failure::no_device
                             : event.type == RDMA_CM_EVENT_DISCONNECTED ? Failure::disconnected
                             : event.status == -ENODEV                  ? Failure::bad_address

@@ -143,9 +143,12 @@ ReadServer::ReadServer(const ReadServerConfig& config, std::span<std::byte> expo
                 std::make_unique<ServedDevice>(all.get()[i], exposed, config.max_connections));
         }
         if (devices_.empty()) {
-            // A device that cannot be opened for want of descriptors is left out of the list.
+            // A device that cannot be opened for want of descriptors is left out of the list, or
+            // there is none.
             const bool told = error != 0 && (all == nullptr || error == EMFILE || error == ENFILE);
-            throw_system_error({Phase::device, "rdma_get_devices", ""}, told ? error : ENODEV);
+            throw_system_error({Phase::device, "rdma_get_devices", ""}, files_run_out() ? EMFILE
+                                                                        : told          ? error
+                                                                                        : ENODEV);
         }
         on_devices_ = bound_to_each_device(channel_);
     }

@@ -209,6 +209,11 @@ TEST_F(Reports, AreCompleteAlthoughARankIsStopped) {
                 const int first = server ? 0 : 1;
                 const std::vector<std::string> came{reported(first), reported(2)};
                 EXPECT_THAT(came, ElementsAreArray(expected)) << told(result);
+                if (server) {
+                    EXPECT_THAT(result.err, HasSubstr("rank 1 on ")) << told(result);
+                    EXPECT_THAT(result.err, HasSubstr("which served, does not answer"))
+                        << told(result);
+                }
                 return fmt::format("{}; {}; exit {}", came[0], came[1], result.status);
             }};
     };

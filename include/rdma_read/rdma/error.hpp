@@ -86,6 +86,13 @@ void check_errno_value(int result, const Where& where);
 /// "Connection timed out (110)"; thread-safe, unlike strerror(3).
 [[nodiscard]] std::string errno_text(int error_number);
 
+/// What to do about EMFILE.
+inline constexpr std::string_view kFilesHint = "too many open files; raise the limit (ulimit -n)";
+
+/// Whether this process can open hardly any more files. The libraries then tell of devices that are
+/// missing and of operations that are not permitted, and not of the limit.
+[[nodiscard]] bool files_run_out() noexcept;
+
 /// "64 KiB" or "unlimited": the RLIMIT_MEMLOCK of this process as it is now.
 [[nodiscard]] std::string memlock_limit_text();
 

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -133,6 +134,32 @@ TEST_F(MemlockLimit, WithoutEndIsCalledUnlimited) {
         GTEST_SKIP() << "the hard limit is finite here";
     }
     EXPECT_EQ(memlock_limit_text(), "unlimited");
+}
+
+// A process that may open no more than a few files beside those that it has.
+class FilesLimit : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0); }
+    void TearDown() override { setrlimit(RLIMIT_NOFILE, &before_); }
+    [[nodiscard]] bool leave(rlim_t files) const {
+        const UniqueFd next(eventfd(0, EFD_CLOEXEC));
+        const rlimit changed{static_cast<rlim_t>(next.get()) + files, before_.rlim_max};
+        return setrlimit(RLIMIT_NOFILE, &changed) == 0;
+    }
+
+  private:
+    rlimit before_{};
+};
+
+TEST_F(FilesLimit, IsNoticedWhenItIsNearAndNotBefore) {
+    ASSERT_TRUE(leave(100));
+    EXPECT_FALSE(files_run_out());
+    ASSERT_TRUE(leave(2));
+    EXPECT_TRUE(files_run_out());
+    EXPECT_EQ(system_error({Phase::device, "rdma_create_event_channel", ""}, ENODEV).hint(),
+              kFilesHint);
+    ASSERT_TRUE(leave(0));
+    EXPECT_TRUE(files_run_out());
 }
 
 TEST(Error, PhasesHaveNames) {
