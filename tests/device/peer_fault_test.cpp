@@ -121,6 +121,17 @@ TEST_F(PeerFault, AReaderThatNeverConnectsDoesNotHoldTheOthersUp) {
     EXPECT_NE(result_of(parsed, 3).at("reader_host"), "?");
 }
 
+TEST_F(PeerFault, AReaderThatWritesToTheServersBufferIsRefusedByTheDevice) {
+    const auto result = run(launch(
+        {{1, {tool()}}, {1, {faulty_reader(), "writes"}}, {1, {tool()}}},
+        {"--iterations", "50", "--timeout", std::to_string(kTimeout), "--json", report_path()}));
+    expect_status(result, 1);
+    const auto parsed = report();
+    EXPECT_EQ(result_of(parsed, 1).at("outcome"), "READ_FAILED");
+    EXPECT_EQ(result_of(parsed, 1).at("error"), "remote access error");
+    EXPECT_EQ(result_of(parsed, 2).at("outcome"), "PASS");
+}
+
 TEST_F(PeerFault, AReaderThatKeepsItsTurnIsDroppedAndTheOthersRead) {
     const std::string turn = folder() / "turn";
     const auto result = run(launch({{1, {tool()}},
