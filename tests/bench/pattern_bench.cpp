@@ -129,7 +129,7 @@ BENCHMARK(compare)->Name("memcmp")->Apply(sizes);
 BENCHMARK(fill)->Apply(sizes);
 BENCHMARK(copy)->Name("memcpy")->Apply(sizes);
 
-// Shows median and spread of each, and keeps all repetitions for the table at the end.
+// Shows median and spread of each, and keeps the medians for the table at the end.
 class Medians : public benchmark::ConsoleReporter {
   public:
     Medians() : ConsoleReporter(OO_None) {}
@@ -140,10 +140,11 @@ class Medians : public benchmark::ConsoleReporter {
             if (run.error_occurred) {
                 failed_ = true;
                 shown.push_back(run);
-            } else if (run.run_type == Run::RT_Iteration) {
-                rates_[{std::stoll(run.run_name.args), run.run_name.function_name}].push_back(
-                    run.counters.at("bytes_per_second"));
-            } else if (run.aggregate_name == "median" || run.aggregate_name == "cv") {
+            } else if (run.aggregate_name == "median") {
+                rates_[{std::stoll(run.run_name.args), run.run_name.function_name}] =
+                    run.counters.at("bytes_per_second");
+                shown.push_back(run);
+            } else if (run.aggregate_name == "cv") {
                 shown.push_back(run);
             }
         }
@@ -173,13 +174,9 @@ class Medians : public benchmark::ConsoleReporter {
     [[nodiscard]] bool failed() const noexcept { return failed_; }
 
   private:
-    std::optional<double> median(std::int64_t size, const std::string& name) {
-        std::vector<double>& all = rates_[{size, name}];
-        if (all.empty()) {
-            return std::nullopt;
-        }
-        std::ranges::sort(all);
-        return (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
+    [[nodiscard]] std::optional<double> median(std::int64_t size, const std::string& name) const {
+        const auto found = rates_.find({size, name});
+        return found == rates_.end() ? std::nullopt : std::optional(found->second);
     }
 
     static std::string text(double value, int digits) {
@@ -196,7 +193,7 @@ class Medians : public benchmark::ConsoleReporter {
         return of && to ? text(*of / *to, 2) : "-";
     }
 
-    std::map<std::pair<std::int64_t, std::string>, std::vector<double>> rates_;
+    std::map<std::pair<std::int64_t, std::string>, double> rates_;
     bool failed_ = false;
 };
 
