@@ -1156,7 +1156,7 @@ TEST_F(ReadStreamTest, TheMiddleOfATimedRunIsCountedApart) {
     EXPECT_LT(summary.steady_reads, summary.reads);
     EXPECT_GT(summary.steady_duration.count(), 0);
     EXPECT_LE(summary.steady_duration, std::chrono::milliseconds(160));
-    EXPECT_GE(summary.duration, std::chrono::milliseconds(195));
+    EXPECT_GT(summary.duration, summary.steady_duration);
 }
 
 TEST_F(ReadStreamTest, ARunThatIsNotTimedOrHasOnlyOneLookHasNoMiddle) {
