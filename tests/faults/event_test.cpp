@@ -72,12 +72,14 @@ TEST_F(Events, ThatDoNotMatterLetTheReadPass) {
     });
 }
 
+// Storms of fewer events than a server handles between two looks at everything else: what the shim
+// holds back makes no channel readable, as the kernel's would.
 TEST_F(Events, AtTheServerConcernOneReaderAtMost) {
     play_rows({
         server_fault("event:CONNECT_REQUEST:before=UNKNOWN", {}),
-        server_fault("event:CONNECT_REQUEST:before=UNKNOWN*100", {}),
+        server_fault("event:CONNECT_REQUEST:before=UNKNOWN*50", {}),
         server_fault("event:CONNECT_REQUEST:before=ADDR_CHANGE", {}),
-        server_fault("event:CONNECT_REQUEST:before=ADDR_CHANGE*100", {}),
+        server_fault("event:CONNECT_REQUEST:before=ADDR_CHANGE*50", {}),
         server_fault("event:CONNECT_REQUEST:data=255", {}),
         server_fault("event:CONNECT_REQUEST:data=8", {1, "is not from this program"}),
         server_fault("event:CONNECT_REQUEST:data=0", {1, "is not from this program"}),
@@ -89,10 +91,10 @@ TEST_F(Events, AtTheServerConcernOneReaderAtMost) {
         server_fault("event:ESTABLISHED:is=UNKNOWN", {1, "ended the connection"}),
         server_fault("event:ESTABLISHED:is=DEVICE_REMOVAL", {1, "ended the connection"}),
         server_fault("event:DISCONNECTED:after=DISCONNECTED", {}),
-        server_fault("event:DISCONNECTED:after=DISCONNECTED*100", {}),
+        server_fault("event:DISCONNECTED:after=DISCONNECTED*50", {}),
         server_fault("event:DISCONNECTED:is=UNKNOWN", {}),
-        server_fault("event:ESTABLISHED:after=UNKNOWN*100", {1, "ended the connection"}),
-        server_fault("event:ESTABLISHED:after=TIMEWAIT_EXIT*100", {}),
+        server_fault("event:ESTABLISHED:after=UNKNOWN*50", {1, "ended the connection"}),
+        server_fault("event:ESTABLISHED:after=TIMEWAIT_EXIT*50", {}),
     });
 }
 
