@@ -8,10 +8,10 @@
 #include <netdb.h>
 
 #include <array>
-#include <chrono>
 #include <cstring>
-#include <ctime>
+#include <future>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace rdma_read::rdma {
@@ -25,52 +25,42 @@ const sockaddr_in6& as_v6(const sockaddr_storage& storage) {
     return reinterpret_cast<const sockaddr_in6&>(storage);
 }
 
-// One question to the resolver, and its answer.
-class Lookup {
-  public:
-    explicit Lookup(std::string name) : name_(std::move(name)) { hints_.ai_socktype = SOCK_STREAM; }
-    Lookup(const Lookup&) = delete;
-    Lookup& operator=(const Lookup&) = delete;
-    Lookup(Lookup&&) = delete;
-    Lookup& operator=(Lookup&&) = delete;
-    ~Lookup() {
-        if (request_.ar_result != nullptr) {
-            freeaddrinfo(request_.ar_result);
-        }
-    }
-
-    // Answers at once and starts no thread, but knows numeric addresses alone, also those with a
-    // scope.
-    int numeric() {
-        hints_.ai_flags = AI_NUMERICHOST;
-        return getaddrinfo(name_.c_str(), nullptr, &hints_, &request_.ar_result);
-    }
-    // EAI_INPROGRESS when the deadline passes first.
-    int by_name(Deadline deadline) {
-        hints_.ai_flags = 0;
-        request_.ar_name = name_.c_str();
-        request_.ar_request = &hints_;
-        gaicb* list = &request_;
-        if (const int error = getaddrinfo_a(GAI_NOWAIT, &list, 1, nullptr); error != 0) {
-            return error;
-        }
-        while (gai_error(&request_) == EAI_INPROGRESS && !deadline.expired()) {
-            const auto left = deadline.remaining();
-            const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
-            const timespec timeout{seconds.count(), (left - seconds).count()};
-            gai_suspend(&list, 1, &timeout);
-        }
-        return gai_error(&request_);
-    }
-    // False while the resolver still works on it and needs this object.
-    bool cancel() { return gai_cancel(&request_) != EAI_NOTCANCELED; }
-    [[nodiscard]] const addrinfo* answer() const { return request_.ar_result; }
-
-  private:
-    std::string name_;
-    addrinfo hints_{};
-    gaicb request_{};
+struct FreeList {
+    void operator()(addrinfo* list) const noexcept { freeaddrinfo(list); }
 };
+
+// What the resolver said.
+struct Answer {
+    int error = 0;
+    std::unique_ptr<addrinfo, FreeList> list;
+};
+
+Answer ask(const std::string& name, int flags) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags;
+    addrinfo* found = nullptr;
+    Answer answer;
+    answer.error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
+    answer.list.reset(answer.error == 0 ? found : nullptr);
+    return answer;
+}
+
+// On a thread of its own, which is left to itself when the deadline passes: nothing calls the
+// resolver off.
+Answer ask(const std::string& name, Deadline deadline) {
+    std::packaged_task<Answer()> question([name] { return ask(name, 0); });
+    auto answer = question.get_future();
+    std::thread(std::move(question)).detach();
+    if (answer.wait_for(deadline.remaining()) != std::future_status::ready) {
+        throw Error(Failure::timeout, Phase::resolve,
+                    fmt::format("getaddrinfo({}): no answer before the deadline", name),
+                    fmt::format("give a numeric address, or look at the name servers in "
+                                "/etc/resolv.conf; check: getent ahosts {}",
+                                name));
+    }
+    return answer.get();
+}
 
 }  // namespace
 
@@ -104,29 +94,19 @@ std::vector<Address> Address::resolve(const std::string& name, std::uint16_t por
     if (const auto numeric = parse(name, port)) {
         return {*numeric};
     }
-    auto lookup = std::make_unique<Lookup>(name);
-    int result = lookup->numeric();
-    if (result == EAI_NONAME) {
-        result = lookup->by_name(deadline);
+    // Numeric addresses that inet_pton(3) does not know, such as those with a scope, are answered
+    // at once.
+    Answer answer = ask(name, AI_NUMERICHOST);
+    if (answer.error == EAI_NONAME) {
+        answer = ask(name, deadline);
     }
-    if (result == EAI_INPROGRESS) {
-        if (!lookup->cancel()) {
-            // Left to the resolver's thread, which writes to it when it gives up at last.
-            static_cast<void>(lookup.release());
-        }
-        throw Error(Failure::timeout, Phase::resolve,
-                    fmt::format("getaddrinfo({}): no answer before the deadline", name),
-                    fmt::format("give a numeric address, or look at the name servers in "
-                                "/etc/resolv.conf; check: getent ahosts {}",
-                                name));
-    }
-    if (result != 0) {
+    if (answer.error != 0) {
         throw Error(Failure::bad_address, Phase::resolve,
-                    fmt::format("getaddrinfo({}): {}", name, gai_strerror(result)),
-                    "give a numeric address, or a name that /etc/hosts or DNS knows", result);
+                    fmt::format("getaddrinfo({}): {}", name, gai_strerror(answer.error)),
+                    "give a numeric address, or a name that /etc/hosts or DNS knows", answer.error);
     }
     std::vector<Address> addresses;
-    for (const addrinfo* entry = lookup->answer(); entry != nullptr; entry = entry->ai_next) {
+    for (const addrinfo* entry = answer.list.get(); entry != nullptr; entry = entry->ai_next) {
         if (const auto address = from(entry->ai_addr)) {
             addresses.push_back(address->with_port(port));
         }

@@ -25,9 +25,9 @@ class Address {
                                                       std::uint16_t port = 0);
 
     /// Looks a numeric address or a name up with getaddrinfo(3), in its order of preference. A name
-    /// is looked up on a thread of the C library's own, which may outlive the call: name servers
-    /// that do not answer are waited for much longer than most deadlines. Throws Error: timeout
-    /// when the deadline passes.
+    /// is looked up on a thread of its own, which may outlive the call: name servers that do not
+    /// answer are waited for much longer than most deadlines. Throws Error (timeout when the
+    /// deadline passes), and std::system_error if there can be no thread.
     [[nodiscard]] static std::vector<Address> resolve(const std::string& name, std::uint16_t port,
                                                       Deadline deadline);
 
