@@ -19,6 +19,14 @@ void* operator new(std::size_t size) {
     }
     throw std::bad_alloc();
 }
+// With it the memory of both comes from one place, also where a sanitizer has its own.
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+    try {
+        return operator new(size);
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }

@@ -15,7 +15,6 @@
 
 namespace fakes = rdma_read::rdma::fakes;
 using fakes::World;
-using rdma_read::Uncounted;
 
 namespace {
 
