@@ -221,18 +221,15 @@ void Reader::warn(std::optional<std::string> warning) {
 }
 
 void Reader::settle(const std::string& device) {
-    if (placement_) {
+    if (binding_) {
         return;  // with an earlier attempt to connect
     }
-    placement_.emplace();
     binding_.emplace(placement_->bind_near(device));
     if (const auto thread = placement_->thread()) {
         result_.cores = placement_->cores(*thread).to_string();
         warn(far_from_device(*placement_, *thread, device));
         warn(frequency_scaling(*thread));
     }
-    clock_ = verify::clock_cost();
-    result_.clock_ns = clock_.read_ns;
 }
 
 std::chrono::nanoseconds Reader::latency_budget() const {
@@ -424,6 +421,10 @@ verify::Result Reader::run() {
     result_.reader_host = task_.host;
     try {
         memory_.emplace(memory_needed(), task_.options.pages());
+        // Before the time that connecting takes begins, and before reads may.
+        placement_.emplace();
+        clock_ = verify::clock_cost();
+        result_.clock_ns = clock_.read_ns;
         connect(memory_->bytes());
         const bool all_read = (!task_.options.self_test || pass_self_test(memory_->bytes()))
                               && read_all(memory_->bytes());

@@ -140,12 +140,16 @@ class Medians : public benchmark::ConsoleReporter {
             if (run.error_occurred) {
                 failed_ = true;
                 shown.push_back(run);
-            } else if (run.aggregate_name == "median") {
-                rates_[{std::stoll(run.run_name.args), run.run_name.function_name}] =
-                    run.counters.at("bytes_per_second");
-                shown.push_back(run);
-            } else if (run.aggregate_name == "cv") {
-                shown.push_back(run);
+            } else {
+                const bool is_median = run.aggregate_name == "median";
+                // The median comes after the repetitions, if there are several.
+                if (is_median || run.run_type == Run::RT_Iteration) {
+                    rates_[{std::stoll(run.run_name.args), run.run_name.function_name}] =
+                        run.counters.at("bytes_per_second");
+                }
+                if (is_median || run.aggregate_name == "cv") {
+                    shown.push_back(run);
+                }
             }
         }
         ConsoleReporter::ReportRuns(shown);

@@ -106,22 +106,31 @@ TEST_F(Stop, OfOneReaderLeavesTheOthersAlone) {
     EXPECT_EQ(result_of(json, 2).at("outcome"), "PASS") << told(result);
 }
 
-TEST_F(Stop, OfRankZeroAloneReportsItsReadersAsNotRun) {
+class StopOfRankZero : public Stop {
+  protected:
+    // Ends the run of three ranks in which nobody has read all; the report.
+    nlohmann::json stop_rank_zero(Command& command) {
+        kill(process_of(0), SIGTERM);
+        const auto result = command.finish();
+        expect_ended(result);
+        auto json = report();
+        EXPECT_EQ(result.status, json.at("verdict").at("exit_code")) << told(result);
+        EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+        for (const int rank : {1, 2}) {
+            EXPECT_EQ(result_of(json, rank).at("outcome"), "NOT_RUN") << told(result);
+        }
+        return json;
+    }
+};
+
+TEST_F(StopOfRankZero, AloneReportsItsReadersAsNotRun) {
     Command command(long_run(3));
     wait_for_packets(kWellUnderWay);
-    kill(process_of(0), SIGTERM);
-    const auto result = command.finish();
-    expect_ended(result);
-    const auto json = report();
-    EXPECT_EQ(result.status, json.at("verdict").at("exit_code")) << told(result);
-    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
+    const auto json = stop_rank_zero(command);
     EXPECT_EQ(json.at("verdict").at("bad_hosts"), nlohmann::json::array());
-    for (const int rank : {1, 2}) {
-        EXPECT_EQ(result_of(json, rank).at("outcome"), "NOT_RUN") << told(result);
-    }
 }
 
-TEST_F(Stop, OfAReaderThatWaitsForItsTurnAndThenOfRankZero) {
+TEST_F(StopOfRankZero, AfterThatOfAReaderThatWaitedForItsTurn) {
     const std::string turn = folder() / "turn";
     Command command(launch({program(1, {tool()}), program(1, {faulty_reader(), "stays:" + turn}),
                             program(1, {faulty_reader(), "follows:" + turn})},
@@ -135,16 +144,8 @@ TEST_F(Stop, OfAReaderThatWaitsForItsTurnAndThenOfRankZero) {
     }
     kill(process_of(2), SIGINT);
     EXPECT_TRUE(command.wait_for_stderr("1 of 2 readers done"));
-    kill(process_of(0), SIGTERM);
-    const auto result = command.finish();
-    expect_ended(result);
-    const auto json = report();
-    EXPECT_EQ(result.status, json.at("verdict").at("exit_code")) << told(result);
-    EXPECT_EQ(json.at("interrupted"), "SIGTERM");
-    EXPECT_EQ(result_of(json, 1).at("outcome"), "NOT_RUN") << told(result);
-    EXPECT_EQ(result_of(json, 2).at("outcome"), "NOT_RUN") << told(result);
-    EXPECT_THAT(result_of(json, 2).at("error").get<std::string>(), StartsWith("stopped"))
-        << told(result);
+    const auto waited = result_of(stop_rank_zero(command), 2);
+    EXPECT_THAT(waited.at("error").get<std::string>(), StartsWith("stopped")) << waited.dump(2);
 }
 
 TEST_F(Stop, OfTheServersRankEndsItsReadersWithTheCause) {
