@@ -21,8 +21,8 @@ namespace rdma_read::app {
 
 namespace {
 
-// MPI_Init has brought all ranks together, so what is left is a moment's work on a busy host.
-constexpr std::chrono::seconds kPatience{60};
+// What the root needs to report on ranks that did not come, before the others give up.
+constexpr std::chrono::seconds kGrace{5};
 // A host name and all options fit many times.
 constexpr std::size_t kLongestText = 16384;
 
@@ -139,23 +139,20 @@ Decision decide(const std::vector<Introduction>& all, const Options* options) {
 }  // namespace
 
 CheckIn check_in(cluster::Communicator& communicator, const Options* options, int early_code,
-                 const std::atomic<bool>& stop) {
-    const auto wait = cluster::Wait::lasting(kPatience);
+                 const std::atomic<bool>& stop, std::chrono::seconds patience) {
     const std::string own_wish = wish(options, early_code);
-    const auto nobody_came = [&](const std::string& who) {
-        return std::runtime_error(
-            fmt::format("{} not heard of within {} s", who, kPatience.count()));
-    };
     CheckIn result;
     std::vector<std::byte> go(1);
     if (communicator.rank() != kRootRank) {
+        const auto wait = cluster::Wait::lasting(patience + kGrace);
         if (!communicator.send(kRootRank, static_cast<int>(Tag::presence), introduction(own_wish),
                                wait)
             || !communicator.broadcast(go, kRootRank, wait)) {
-            throw nobody_came(fmt::format("rank {} was", kRootRank));
+            throw std::runtime_error(fmt::format("rank {} was not heard of within {} s", kRootRank,
+                                                 (patience + kGrace).count()));
         }
     } else {
-        const cluster::Wait wait_or_stop{wait.deadline, &stop};
+        const auto wait_or_stop = cluster::Wait::lasting(patience, &stop);
         std::vector<Introduction> all(static_cast<std::size_t>(communicator.size()));
         all.front() = {host_name(), own_wish};
         result.hosts.resize(all.size());
@@ -163,15 +160,14 @@ CheckIn check_in(cluster::Communicator& communicator, const Options* options, in
         for (std::size_t heard = 1; heard < all.size(); ++heard) {
             const auto message =
                 communicator.receive(static_cast<int>(Tag::presence), wait_or_stop);
-            if (!message && stop) {
-                if (options != nullptr) {
-                    return result;
-                }
-                throw std::runtime_error("stopped before all ranks had come");
+            if (!message && options != nullptr) {
+                return result;
             }
             if (!message) {
-                throw nobody_came(
-                    fmt::format("{} of {} ranks were", all.size() - heard, all.size()));
+                throw std::runtime_error(fmt::format(
+                    "{} of {} ranks had not come when {}", all.size() - heard, all.size(),
+                    stop ? "this one was told to stop"
+                         : fmt::format("{} s were over", patience.count())));
             }
             const auto source = static_cast<std::size_t>(message->source);
             all.at(source) = read_introduction(*message);
@@ -183,7 +179,8 @@ CheckIn check_in(cluster::Communicator& communicator, const Options* options, in
         go = {decision.exit_code ? std::byte{0} : std::byte{1}};
         // Who is told to stop by now reports all ranks that have come.
         if (!communicator.broadcast(go, kRootRank, wait_or_stop) && (!stop || decision.exit_code)) {
-            throw nobody_came("all ranks were");
+            throw std::runtime_error(
+                fmt::format("not all ranks were told to go on within {} s", patience.count()));
         }
     }
     if (communicator.rank() != kRootRank && go != std::vector{std::byte{1}}) {

@@ -5,6 +5,7 @@
 #include "rdma_read/rdma/stop_request.hpp"
 #include "rdma_read/verify/result.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,13 +47,17 @@ struct ReaderTask {
     rdma::StopRequest stop;
 };
 
-/// Who plays the parts. Tests put faulty peers in the place of one and leave the rest real.
+/// Who plays the parts, and how patiently. Tests put faulty peers in the place of one and leave the
+/// rest real.
 struct Roles {
     /// Starts serving before it returns. \throws rdma::Error
     std::function<std::unique_ptr<Server>(const ServerTask&)> serve;
     /// Connects, reads and checks within the options' timeout or until it is asked to stop; every
     /// failure is in the result.
     std::function<verify::Result(const ReaderTask&)> read;
+    /// How long the root waits for the other ranks to come together. MPI_Init has done so before,
+    /// so what is left is a moment's work on a busy host.
+    std::chrono::seconds patience{60};
 };
 
 /// The real parts.

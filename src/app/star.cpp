@@ -234,10 +234,16 @@ class Root : public Rank {
     // short. Precondition: all results are there.
     void note_interruption();
     void finish_server(verify::ServerInfo& info);
-    // What a signal that came before any reading cut short. Precondition: this rank is told to
-    // stop.
-    [[nodiscard]] std::string stopped_early() const;
-    [[nodiscard]] int nothing_to_read(const std::string& error, const std::string& hint);
+    // In the order of their numbers.
+    [[nodiscard]] std::vector<std::size_t> missing_ranks() const;
+    // Why nothing can be read, and what to do about it.
+    struct Obstacle {
+        std::string error;
+        std::string hint;
+    };
+    // Precondition: the ranks, or they and the server, did not come together.
+    [[nodiscard]] Obstacle what_was_missing() const;
+    [[nodiscard]] int nothing_to_read(const Obstacle& obstacle);
     [[nodiscard]] int write_reports(int exit_code);
     [[nodiscard]] int print(int exit_code);
 
@@ -246,17 +252,12 @@ class Root : public Rank {
 };
 
 int Root::play() {
-    if (stop().requested() || !announce(&stop().flag())) {
+    if (stop().requested() || !missing_ranks().empty() || !announce(&stop().flag())) {
         // A collective call is outstanding or was never made, so there is no orderly end.
-        run().session.abort(
-            stop().requested()
-                ? nothing_to_read(stopped_early(), "")
-                : nothing_to_read(fmt::format("rank {}, the server's, was not heard of within {} s",
-                                              run().options.server, kPreparation.count()),
-                                  "look at its host and its output"));
+        run().session.abort(nothing_to_read(what_was_missing()));
     }
     if (!announcement().usable) {
-        const int exit_code = nothing_to_read(announcement().error, announcement().hint);
+        const int exit_code = nothing_to_read({announcement().error, announcement().hint});
         if (start_abandoned() || !announcement().server.stopped_by.empty()) {
             run().session.abort(exit_code);
         }
@@ -356,24 +357,41 @@ void Root::finish_server(verify::ServerInfo& info) {
     }
 }
 
-std::string Root::stopped_early() const {
+std::vector<std::size_t> Root::missing_ranks() const {
     std::vector<std::size_t> missing;
     for (std::size_t rank = 0; rank < run().hosts.size(); ++rank) {
         if (run().hosts[rank].empty()) {
             missing.push_back(rank);
         }
     }
-    return missing.empty() ? fmt::format("stopped by {} before the server was ready", stopped_by())
-                           : fmt::format("stopped by {} before rank{} {} had come", stopped_by(),
-                                         missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+    return missing;
 }
 
-int Root::nothing_to_read(const std::string& error, const std::string& hint) {
-    say(kMpiProgram, with_hint(error, hint));
+Root::Obstacle Root::what_was_missing() const {
+    const auto missing = missing_ranks();
+    const std::string who =
+        fmt::format("rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+    if (stop().requested()) {
+        return {fmt::format("stopped by {} before {}", stopped_by(),
+                            missing.empty() ? "the server was ready" : who + " had come"),
+                ""};
+    }
+    if (!missing.empty()) {
+        return {fmt::format("{} did not come within {} s of the start", who,
+                            run().roles.patience.count()),
+                "a process or its host may be stuck; look at both"};
+    }
+    return {fmt::format("rank {}, the server's, was not heard of within {} s", run().options.server,
+                        kPreparation.count()),
+            "look at its host and its output"};
+}
+
+int Root::nothing_to_read(const Obstacle& obstacle) {
+    say(kMpiProgram, with_hint(obstacle.error, obstacle.hint));
     report_.run = announcement().run;
     report_.servers = {announcement().server};
     report_.results = Collector(comm(), announcement(), run().hosts)
-                          .results(verify::Outcome::not_run, error, hint);
+                          .results(verify::Outcome::not_run, obstacle.error, obstacle.hint);
     note_interruption();
     return print(verify::kExitNothingRead);
 }
@@ -477,8 +495,8 @@ int run_parsed(const Options* options, const EarlyExit* early,
         if (early != nullptr && !launch.speaks && speaks(launch, communicator)) {
             answer(*early, out);
         }
-        const CheckIn together =
-            check_in(communicator, options, early == nullptr ? 0 : early->code, stop.flag());
+        const CheckIn together = check_in(communicator, options, early == nullptr ? 0 : early->code,
+                                          stop.flag(), roles.patience);
         if (together.exit_code) {
             return *together.exit_code;
         }

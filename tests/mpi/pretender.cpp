@@ -6,6 +6,7 @@
 //   late      passes; the server is told to stop when every reader has reported
 //   ends:N    a reader that ends itself by signal N
 //   held:FILE passes, but says "held" on stderr behind MPI_Init and goes on when there is the file
+// The environment's PRETENDER_PATIENCE is how many seconds the ranks have to come together.
 #include "app/star.hpp"
 
 #include <mpi.h>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -114,6 +116,9 @@ int main(int argc, char** argv) {
         held_until = part.substr(part.find(':') + 1);
     }
     Roles roles;
+    if (const char* const patience = std::getenv("PRETENDER_PATIENCE")) {
+        roles.patience = std::chrono::seconds(std::atoi(patience));
+    }
     roles.serve = [&](const ServerTask& task) -> std::unique_ptr<Server> {
         if (part == "unready") {
             tell(task.rank, "prepares");

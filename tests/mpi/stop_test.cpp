@@ -157,6 +157,19 @@ TEST_F(Stopped, WhileRanksComeTogetherTheRootReportsWhoHadNotCome) {
     }
 }
 
+TEST_F(Stopped, WithoutASignalRanksThatDoNotComeAreReportedByTheirNumbers) {
+    setenv("PRETENDER_PATIENCE", "2", 1);
+    const auto result = run(launch({"passes", held(), "passes", held()}));
+    unsetenv("PRETENDER_PATIENCE");
+    EXPECT_EQ(result.status, kNothingRead) << result.err;
+    EXPECT_THAT(result.err, HasSubstr("ranks 1, 3 did not come within 2 s of the start; "));
+    EXPECT_THAT(result.out, AllOf(StartsWith("rank  host"), HasSubstr("\nFAIL  0 of 3 readers")));
+    const auto json = report();
+    EXPECT_THAT(outcomes(json), ElementsAre("1 NOT_RUN", "2 NOT_RUN", "3 NOT_RUN"));
+    EXPECT_EQ(json.at("interrupted"), nullptr);
+    EXPECT_THAT(result.left_over, IsEmpty());
+}
+
 TEST_F(Stopped, WhileRanksComeTogetherAReaderLeavesTheOthersAlone) {
     Command command(launch({"passes", "reads", held()}));
     ASSERT_TRUE(command.wait_for_stderr("held"));
