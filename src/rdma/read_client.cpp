@@ -288,13 +288,19 @@ void ReadClient::receive_descriptors(Deadline deadline) {
         }
         for (const ibv_wc& completion : done) {
             if (completion.status != IBV_WC_SUCCESS) {
-                throw Error(
-                    Failure::disconnected, Phase::descriptor,
-                    fmt::format("exchanging the descriptor with {}: work completion {} ({})",
-                                server_.with_port_text(), ibv_wc_status_str(completion.status),
-                                static_cast<int>(completion.status)),
-                    "the server ended or dropped this reader; look at its output",
-                    static_cast<int>(completion.status));
+                // The end of a connection flushes what is posted, which may be seen before the
+                // event that tells of the end.
+                const std::string what =
+                    completion.status == IBV_WC_WR_FLUSH_ERR
+                        ? server_.with_port_text()
+                              + " ended the connection before it sent the descriptor"
+                        : "exchanging the descriptor with " + server_.with_port_text();
+                throw Error(Failure::disconnected, Phase::descriptor,
+                            fmt::format("{}: work completion {} ({})", what,
+                                        ibv_wc_status_str(completion.status),
+                                        static_cast<int>(completion.status)),
+                            "the server ended or dropped this reader; look at its output",
+                            static_cast<int>(completion.status));
             }
             --outstanding;
             if ((completion.wr_id & kSendBit) == kReceiveBit) {

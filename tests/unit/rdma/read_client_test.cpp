@@ -337,6 +337,20 @@ TEST_F(ReadClientTest, AServerThatLeavesBeforeItsDescriptorIsNamedWithTheEvent) 
     EXPECT_THAT(error->what(), HasSubstr("RDMA_CM_EVENT_DISCONNECTED"));
 }
 
+TEST_F(ReadClientTest, AServerThatLeavesIsNamedAlsoIfItsFlushIsSeenBeforeTheEvent) {
+    world.answer_sends_with({});
+    world.after_posting([&](fakes::Qp& poster) {
+        ibv_wc flushed{};
+        flushed.wr_id = poster.receives.front().wr_id;
+        flushed.status = IBV_WC_WR_FLUSH_ERR;
+        world.complete(*poster.cq, flushed);
+    });
+    const auto error = failure();
+    EXPECT_EQ(error->failure(), Failure::disconnected);
+    EXPECT_EQ(error->code(), IBV_WC_WR_FLUSH_ERR);
+    EXPECT_THAT(error->what(), HasSubstr("ended the connection before it sent the descriptor"));
+}
+
 TEST_F(ReadClientTest, ADescriptorThatIsNoneIsAProtocolErrorWithItsSize) {
     auto wrong = bytes_of(encode(RemoteBuffer{4096, 16, 1}));
     wrong.push_back(std::byte{0});
