@@ -276,6 +276,12 @@ __attribute__((constructor)) void read_faults() {
     (void)shim();
 }
 
+// Told to its process as anybody would tell it; but of a stop only the thread that is told is sure
+// to do nothing more.
+void strike(int signal_number) {
+    (void)(signal_number == SIGSTOP ? raise(signal_number) : kill(getpid(), signal_number));
+}
+
 // One call of the program, from before the real function to after it.
 class Call {
   public:
@@ -289,7 +295,7 @@ class Call {
         } else if (fault->after) {
             signal_after_ = fault->value;
         } else {
-            (void)kill(getpid(), fault->value);
+            strike(fault->value);
         }
     }
     Call(const Call&) = delete;
@@ -299,7 +305,7 @@ class Call {
     ~Call() {
         if (signal_after_ != 0) {
             const int saved = errno;
-            (void)kill(getpid(), signal_after_);
+            strike(signal_after_);
             errno = saved;
         }
     }
