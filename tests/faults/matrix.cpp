@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -78,9 +79,15 @@ void play_one(const Play& one, std::mutex& printing) {
 CommandSettings with_faults(const std::string& faults, const std::string& log, int deadline) {
     CommandSettings settings{std::chrono::seconds(deadline + kGrace), {}};
     if (!faults.empty()) {
-        settings.environment = {{"LD_PRELOAD", RDMA_READ_FAULT_SHIM},
-                                {"RDMA_READ_FAULT", faults},
-                                {"RDMA_READ_FAULT_LOG", log}};
+        // LD_PRELOAD ends a name at a space, which a folder's may contain: ld.so(8).
+        const std::filesystem::path shim = RDMA_READ_FAULT_SHIM;
+        const char* const inherited = std::getenv("LD_LIBRARY_PATH");
+        settings.environment = {
+            {"LD_PRELOAD", shim.filename()},
+            {"LD_LIBRARY_PATH", shim.parent_path().string() + (inherited != nullptr ? ":" : "")
+                                    + (inherited != nullptr ? inherited : "")},
+            {"RDMA_READ_FAULT", faults},
+            {"RDMA_READ_FAULT_LOG", log}};
     }
     return settings;
 }
