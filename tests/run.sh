@@ -187,7 +187,8 @@ slurm_tests() {
 sanitized_tests() {
     local tree=$1 labels=$2
     shift 2
-    if build "$tree" "$@"; then
+    # Several sources at a time: that each compiles alone the other tree has shown.
+    if build "$tree" -DCMAKE_UNITY_BUILD=ON "$@"; then
         run_tests "tests with sanitizers, build/$tree" \
             ctest --test-dir "$root/build/$tree" --no-tests=error --output-on-failure --timeout 180 -j "$jobs" -L "$labels"
     else
