@@ -158,9 +158,9 @@ TEST_F(Stopped, WhileRanksComeTogetherTheRootReportsWhoHadNotCome) {
 }
 
 TEST_F(Stopped, WithoutASignalRanksThatDoNotComeAreReportedByTheirNumbers) {
-    setenv("PRETENDER_PATIENCE", "2", 1);
-    const auto result = run(launch({"passes", held(), "passes", held()}));
-    unsetenv("PRETENDER_PATIENCE");
+    CommandSettings impatient;
+    impatient.environment = {{"PRETENDER_PATIENCE", "2"}};
+    const auto result = run(launch({"passes", held(), "passes", held()}), impatient);
     EXPECT_EQ(result.status, kNothingRead) << result.err;
     EXPECT_THAT(result.err, HasSubstr("ranks 1, 3 did not come within 2 s of the start; "));
     EXPECT_THAT(result.out, AllOf(StartsWith("rank  host"), HasSubstr("\nFAIL  0 of 3 readers")));
