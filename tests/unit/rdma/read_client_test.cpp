@@ -21,6 +21,7 @@ using fakes::bytes_of;
 using fakes::error_of;
 using fakes::far;
 using fakes::near;
+using fakes::not_too_near;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -306,21 +307,21 @@ TEST_F(ReadClientTest, AnUnreachablePeerAndAMissingDeviceAreToldApart) {
 TEST_F(ReadClientTest, AServerThatSaysNothingIsATimeoutThatSaysWhatWasWaitedFor) {
     const auto silent = [](int) { return std::vector<fakes::Event>{}; };
     world.answer("rdma_connect", silent);
-    auto error = failure(near());
+    auto error = failure(not_too_near());
     EXPECT_EQ(error->failure(), Failure::timeout);
     EXPECT_EQ(error->phase(), Phase::connect);
     EXPECT_THAT(error->what(), HasSubstr("the connection (10.0.0.2:7471)"));
     world.answer("rdma_resolve_route", silent);
-    error = failure(near());
+    error = failure(not_too_near());
     EXPECT_EQ(error->phase(), Phase::resolve);
     EXPECT_THAT(error->what(), HasSubstr("route resolution"));
     world.answer("rdma_resolve_addr", silent);
-    EXPECT_THAT(failure(near())->what(), HasSubstr("address resolution"));
+    EXPECT_THAT(failure(not_too_near())->what(), HasSubstr("address resolution"));
 }
 
 TEST_F(ReadClientTest, AServerThatSendsNoDescriptorIsATimeout) {
     world.answer_sends_with({});
-    const auto error = failure(near());
+    const auto error = failure(not_too_near());
     EXPECT_EQ(error->failure(), Failure::timeout);
     EXPECT_EQ(error->phase(), Phase::descriptor);
 }
@@ -594,7 +595,7 @@ TEST_F(ReadClientTest, AWaitFindsWhatIsThereAlready) {
     world.complete(*qp().cq, {});
     std::array<ibv_wc, 4> room{};
     std::span<ibv_wc> done;
-    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::completions);
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
     EXPECT_EQ(done.size(), 1U);
 }
 
@@ -606,7 +607,7 @@ TEST_F(ReadClientTest, WhatFinishesJustBeforeTheArmingIsNotLost) {
     });
     std::array<ibv_wc, 4> room{};
     std::span<ibv_wc> done;
-    EXPECT_EQ(client->wait(room, done, near()), WaitEnd::completions);
+    EXPECT_EQ(client->wait(room, done, far()), WaitEnd::completions);
     EXPECT_EQ(done.size(), 1U);
 }
 

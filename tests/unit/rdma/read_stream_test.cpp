@@ -23,6 +23,7 @@ namespace {
 
 using fakes::far;
 using fakes::near;
+using fakes::not_too_near;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -678,17 +679,17 @@ TEST_F(ReadStreamTest, ASingleReadAfterItsDeadlineIsNotPosted) {
 
 TEST_F(ReadStreamTest, TheDeadlineEndsAlsoASingleReadWhosePartsNeverCeaseToComplete) {
     device.port.max_msg_sz = 1;
-    const Deadline deadline = near();
+    ReadStream stream(connect(1));
+    RecordingSink sink = sink_of(100);
     // Each part is quick, and the last but a few come when the time is over.
     world.complete_reads_at_once(true);
+    const Deadline deadline = not_too_near();
     world.after_posting([&](fakes::Qp& /*poster*/) {
         if (qp().posts.size() == 2) {
             while (!deadline.expired()) {
             }
         }
     });
-    ReadStream stream(connect(1));
-    RecordingSink sink = sink_of(100);
     const StreamSummary summary = stream.run_one(sink, deadline);
     EXPECT_EQ(failure_of(summary).failure, Failure::timeout);
     EXPECT_EQ(qp().posts.size(), 2U);
@@ -1044,7 +1045,7 @@ TEST_F(ReadStreamTest, TheDeadlineEndsAlsoAStreamWhoseReadsNeverCeaseToComplete)
     world.complete_reads_at_once(true);
     ReadStream stream(connect(4));
     RecordingSink sink = sink_of(32);
-    const Deadline deadline = near();
+    const Deadline deadline = not_too_near();
     const StreamSummary summary = stream.run(sink, plan_of(4, 0), deadline);
     EXPECT_EQ(failure_of(summary).failure, Failure::timeout);
     EXPECT_TRUE(deadline.expired());

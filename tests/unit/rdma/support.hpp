@@ -45,6 +45,10 @@ inline Deadline far() {
 inline Deadline near() {
     return Deadline::after(std::chrono::milliseconds(3));
 }
+/// Passes soon as well, but not before what the test does first, also where it is kept waiting.
+inline Deadline not_too_near() {
+    return Deadline::after(std::chrono::milliseconds(300));
+}
 
 template <std::ranges::contiguous_range Range>
 Bytes bytes_of(const Range& range) {
