@@ -279,7 +279,7 @@ TEST_F(ReadServerTest, SilentReadersAreDroppedInTheOrderInWhichTheyCame) {
 }
 
 TEST_F(ReadServerTest, AReaderThatHasItsDescriptorMayStayLongerThanTheHandshakeLimit) {
-    config_.handshake_limit = std::chrono::milliseconds(20);
+    config_.handshake_limit = fakes::kNotTooNear;
     start();
     const Deadline limit = Deadline::after(config_.handshake_limit);
     fakes::Id& id = reader(5);
@@ -379,7 +379,7 @@ TEST_F(ConcurrencyTest, AReaderThatLeavesWhileItWaitsIsPassedOver) {
 
 TEST_F(ConcurrencyTest, AReaderThatWaitsForItsTurnIsNotSilent) {
     config_.concurrency = 1;
-    config_.handshake_limit = std::chrono::milliseconds(20);
+    config_.handshake_limit = fakes::kNotTooNear;
     start();
     const Deadline limit = Deadline::after(config_.handshake_limit);
     fakes::Id& reading = ready_reader(0);
@@ -628,16 +628,21 @@ TEST_F(QueuePairsTest, AReaderWhoseDescriptorsCannotBeSentIsNotCountedAndLetsThe
 TEST_F(QueuePairsTest, AReaderThatStillConnectsItsQueuePairsIsNotSilent) {
     config_.handshake_limit = std::chrono::milliseconds(200);
     start();
+    // Where a busy machine lets more time pass than the test, it cannot tell.
+    const Deadline both_in_time = Deadline::after(config_.handshake_limit);
     fakes::Id& first = connected(1, 0);
     fakes::Id& other = connected(2, 0);
     const Deadline limit_of_first = Deadline::after(config_.handshake_limit);
     pass(std::chrono::milliseconds(120));
+    const Deadline second_in_time = Deadline::after(config_.handshake_limit);
     fakes::Id& second = connected(1, 1);
+    bool in_time = !both_in_time.expired();
     const Deadline limit_of_second = Deadline::after(config_.handshake_limit);
     pass(limit_of_first.remaining() + std::chrono::milliseconds(1));
     summary_ = server_->step();
     EXPECT_FALSE(other.live);
-    if (!limit_of_second.expired()) {
+    in_time = in_time && !second_in_time.expired();
+    if (in_time) {
         EXPECT_TRUE(first.live);
         EXPECT_TRUE(second.live);
     }
@@ -648,7 +653,7 @@ TEST_F(QueuePairsTest, AReaderThatStillConnectsItsQueuePairsIsNotSilent) {
 }
 
 TEST_F(QueuePairsTest, ASilentQueuePairOfAReaderIsDroppedAlone) {
-    config_.handshake_limit = std::chrono::milliseconds(20);
+    config_.handshake_limit = fakes::kNotTooNear;
     start();
     fakes::Id& reading = ready_connection(1, 0);
     fakes::Id& silent = connected(1, 1);
@@ -696,8 +701,9 @@ TEST_F(ReadServerTest, TellsTheFirstRefusalsOneByOneAndThenTheirNumber) {
             server.stop();
         }
     });
+    fakes::Id& listening = listener();
     for (int i = 0; i < 2000; ++i) {
-        (void)world.connect_request(listener(), device, {});
+        (void)world.connect_request(listening, device, {});
     }
     EXPECT_EQ(server.serve().refused, 2000U);
     ASSERT_EQ(told.size(), 13U);
@@ -1079,7 +1085,7 @@ TEST_F(ReadServerTest, AFirstMessageIsSeenWhileRequestsKeepComing) {
     fakes::Id& id = request(2);
     happen(id, RDMA_CM_EVENT_ESTABLISHED);
     world.receive(*id.qp, ready());
-    constexpr int kMany = 5000;
+    constexpr int kMany = 500;
     for (int i = 0; i < kMany; ++i) {
         (void)world.connect_request(listener(), device, {});
     }
@@ -1089,7 +1095,7 @@ TEST_F(ReadServerTest, AFirstMessageIsSeenWhileRequestsKeepComing) {
 }
 
 TEST_F(ReadServerTest, AReaderWhoseEstablishmentIsBehindManyRequestsIsNotSilent) {
-    config_.handshake_limit = std::chrono::milliseconds(20);
+    config_.handshake_limit = fakes::kNotTooNear;
     start();
     fakes::Id& id = request(2);
     const Deadline limit = Deadline::after(config_.handshake_limit);
@@ -1119,8 +1125,8 @@ TEST_F(ReadServerTest, ServesOnOneThreadAndIsStoppedFromAnother) {
     server.on_notice([&](const std::string& text) { notices.push_back(text); });
     ServeSummary summary;
     std::thread serving([&] { summary = server.serve(); });
-    const Deadline deadline = far();
     const auto until = [&](const std::string& call, int times) {
+        const Deadline deadline = far();
         while (world.count(call) < times && !deadline.expired()) {
             std::this_thread::yield();
         }

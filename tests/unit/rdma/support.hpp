@@ -46,8 +46,9 @@ inline Deadline near() {
     return Deadline::after(std::chrono::milliseconds(3));
 }
 /// Passes soon as well, but not before what the test does first, also where it is kept waiting.
+constexpr std::chrono::milliseconds kNotTooNear{300};
 inline Deadline not_too_near() {
-    return Deadline::after(std::chrono::milliseconds(300));
+    return Deadline::after(kNotTooNear);
 }
 
 template <std::ranges::contiguous_range Range>

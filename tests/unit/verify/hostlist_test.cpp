@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -129,7 +130,7 @@ std::vector<std::string> expanded(const std::string& list) {
 
 TEST(Hostlist, ExpandsToTheNamesItWasMadeOf) {
     std::mt19937 random(4711);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same names each time
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < 500; ++round) {
         std::vector<std::string> hosts(1 + random() % 24);
         for (std::string& host : hosts) {
             host = fmt::format("{}{:0{}}", random() % 4 == 0 ? "a" : "b", random() % 130,
@@ -144,19 +145,32 @@ TEST(Hostlist, ExpandsToTheNamesItWasMadeOf) {
     }
 }
 
-TEST(Hostlist, OfTenThousandHostsIsMadeAtOnce) {
+// What two lists of so many hosts take of this thread's own time, at best.
+double seconds_for(int hosts) {
     std::vector<std::string> all;
     std::vector<std::string> even;
-    for (int number = 0; number < 10000; ++number) {
+    for (int number = 0; number < hosts; ++number) {
         all.push_back(fmt::format("node{:05}", number));
         even.push_back(fmt::format("node{}", 2 * number));
     }
     std::ranges::reverse(all);
-    const auto start = std::chrono::steady_clock::now();
-    EXPECT_EQ(hostlist(all), "node[00000-09999]");
-    EXPECT_EQ(hostlist(even).substr(0, 12), "node[0,2,4,6");
-    // Far above what it takes, far below what a quadratic search would.
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+    const auto now = [] {
+        timespec time{};
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+    };
+    double best = std::numeric_limits<double>::infinity();
+    for (int time = 0; time < 3; ++time) {
+        const double start = now();
+        EXPECT_EQ(hostlist(all), fmt::format("node[00000-{:05}]", hosts - 1));
+        EXPECT_EQ(hostlist(even).substr(0, 12), "node[0,2,4,6");
+        best = std::min(best, now() - start);
+    }
+    return best;
+}
+
+TEST(Hostlist, OfTenTimesTheHostsTakesNotAHundredTimesTheTime) {
+    EXPECT_LT(seconds_for(10000), 40 * seconds_for(1000));
 }
 
 }  // namespace

@@ -336,7 +336,9 @@ int rdma_get_cm_event(rdma_event_channel* raw, rdma_cm_event** into) {
     }
     auto event = std::make_unique<World::TakenEvent>();
     event->id = pending.arriving != nullptr ? pending.arriving : pending.id;
-    event->id->live = true;
+    if (pending.arriving != nullptr) {
+        event->id->live = true;
+    }
     ++event->id->unacknowledged;
     event->data = pending.event.private_data;
     event->raw.id = &event->id->raw;
