@@ -158,22 +158,25 @@ nlohmann::json DeviceTest::report() const {
     return parsed.is_discarded() ? nlohmann::json() : parsed;
 }
 
-void DeviceTest::wait_for_packets(std::uint64_t count, const std::string& device) {
-    const auto sent = [&device] {
-        const auto port = std::filesystem::path("/sys/class/infiniband") / device / "ports/1";
-        // The first is software RoCE's, which keeps no port counters.
-        for (const char* const name : {"hw_counters/sent_pkts", "counters/port_xmit_packets"}) {
-            std::uint64_t packets = 0;
-            if (std::ifstream(port / name) >> packets) {
-                return packets;
-            }
+std::uint64_t DeviceTest::packets_sent(const std::string& device) {
+    const auto port = std::filesystem::path("/sys/class/infiniband") / device / "ports/1";
+    // The first is software RoCE's, which keeps no port counters.
+    for (const char* const name : {"hw_counters/sent_pkts", "counters/port_xmit_packets"}) {
+        std::uint64_t packets = 0;
+        if (std::ifstream(port / name) >> packets) {
+            return packets;
         }
-        return std::uint64_t{0};
-    };
-    const auto enough = sent() + count;
+    }
+    return 0;
+}
+
+void DeviceTest::wait_for_packets_since(std::uint64_t before, std::uint64_t count,
+                                        const std::string& device) {
+    const auto enough = before + count;
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (sent() < enough) {
-        ASSERT_LT(std::chrono::steady_clock::now(), limit) << sent() << " of " << enough;
+    while (packets_sent(device) < enough) {
+        ASSERT_LT(std::chrono::steady_clock::now(), limit)
+            << packets_sent(device) << " of " << enough;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
 }

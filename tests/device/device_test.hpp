@@ -70,7 +70,17 @@ class DeviceTest : public ::testing::Test {
 
     /// Waits until this many packets more than now were sent: until reads are well under way.
     void wait_for_packets(std::uint64_t count) const { wait_for_packets(count, device_); }
-    static void wait_for_packets(std::uint64_t count, const std::string& device);
+    static void wait_for_packets(std::uint64_t count, const std::string& device) {
+        wait_for_packets_since(packets_sent(device), count, device);
+    }
+    /// The same for reads that may be over before this test looks for the first time.
+    void wait_for_packets_since(std::uint64_t before, std::uint64_t count) const {
+        wait_for_packets_since(before, count, device_);
+    }
+    static void wait_for_packets_since(std::uint64_t before, std::uint64_t count,
+                                       const std::string& device);
+    [[nodiscard]] std::uint64_t packets_sent() const { return packets_sent(device_); }
+    [[nodiscard]] static std::uint64_t packets_sent(const std::string& device);
 
     /// Skips or fails, as SetUp() does, because the machine lacks something.
     void lacks(const std::string& what);

@@ -110,7 +110,7 @@ TEST_F(SelfTest, MemoryBeyondTheEndThatCanBeReadIsFoundOut) {
 
 TEST_F(SelfTest, ReadsThatCannotBeTriedFailItInTime) {
     const auto parsed =
-        failed_run({{1, {faulty_root(), "no-second"}}, {1, {tool()}}}, {"--timeout", "5"});
+        failed_run({{1, {faulty_root(), "no-second"}}, {1, {tool()}}}, {"--timeout", "10"});
     expect_disproved(result_of(parsed, 1), "TIMEOUT", "the self-test could not be made");
     EXPECT_TRUE(parsed.at("self_test").at("wrong_key_refused").is_null());
 }

@@ -69,7 +69,7 @@ class Stop : public DeviceTest {
 
 TEST_F(Stop, OfTheLauncherReportsWhatEachReaderHasReadUntilThen) {
     for (const int signal_number : {SIGTERM, SIGINT}) {
-        Command command(long_run(3));
+        Command command(long_run(3), patient_launcher());
         wait_for_packets(kWellUnderWay);
         command.send_signal(signal_number);
         const auto result = command.finish();
@@ -86,7 +86,7 @@ TEST_F(Stop, OfTheLauncherReportsWhatEachReaderHasReadUntilThen) {
 }
 
 TEST_F(Stop, OfTheLauncherIsReportedAlsoWhereRankZeroReads) {
-    Command command(long_run(3, "60", "2"));
+    Command command(long_run(3, "60", "2"), patient_launcher());
     wait_for_packets(kWellUnderWay);
     command.send_signal(SIGTERM);
     expect_ended(command.finish());
@@ -95,7 +95,7 @@ TEST_F(Stop, OfTheLauncherIsReportedAlsoWhereRankZeroReads) {
 }
 
 TEST_F(Stop, OfOneReaderLeavesTheOthersAlone) {
-    Command command(long_run(3, "4"));
+    Command command(long_run(3, "12"));
     wait_for_packets(kWellUnderWay);
     kill(process_of(1), SIGINT);
     const auto result = command.finish();

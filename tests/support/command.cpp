@@ -70,6 +70,8 @@ struct Command::Parts {
                                  into.append(chunk.data(), count);
                                  if (!error) {
                                      keep_reading(pipe, into, chunk);
+                                 } else {
+                                     --open_pipes;
                                  }
                              });
     }
@@ -111,6 +113,7 @@ struct Command::Parts {
     std::chrono::steady_clock::time_point limit;
     bp::group group;
     bp::child child;
+    int open_pipes = 2;
     bool exited = false;
     CommandResult result;
 };
@@ -183,8 +186,7 @@ CommandResult Command::finish() {
     // The rest of what was said, and the end of what was started: both a moment, not more.
     parts_->limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
     parts_->run_until([&] { return marked_processes(parts_->mark).empty(); });
-    parts_->context.restart();
-    parts_->context.run_for(std::chrono::milliseconds(50));
+    parts_->run_until([&] { return parts_->open_pipes == 0; });
     result.left_over = marked_processes(parts_->mark);
     return result;
 }

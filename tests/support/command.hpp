@@ -14,6 +14,14 @@ struct CommandSettings {
     std::map<std::string, std::string> environment;  ///< on top of the test's own
 };
 
+/// For an mpirun that is going to end its ranks: leaves them the time that they take on a busy
+/// machine, and not one second, before SIGKILL follows SIGTERM.
+inline CommandSettings patient_launcher() {
+    CommandSettings settings;
+    settings.environment = {{"OMPI_MCA_odls_base_sigkill_timeout", "4"}};
+    return settings;
+}
+
 struct CommandResult {
     int status = -1;  ///< exit status; 128 + n after signal n
     std::string out;
