@@ -22,17 +22,18 @@ class Peers : public FaultMatrix {
     // A reader at a server that breaks the protocol or the promise of its descriptor, and whether
     // it posts a read then.
     enum class Posts { no_read, reads };
-    Play descriptor(const std::string& fault, const End& end, Posts posts = Posts::no_read) {
-        return {"server", fault, 10, [=, this] {
+    Play descriptor(const std::string& fault, const End& end, Posts posts = Posts::no_read,
+                    const std::string& timeout = "8") {
+        return {"server", fault, 20, [=, this] {
                     // Strikes the first read that is posted.
                     const std::string any_read = "read:1:empty";
                     const PairServer serving = start_faulty_server(fault, ipv4());
                     auto words = pair_client(ipv4(), serving.port);
-                    words.insert(words.end(), {"--timeout", "3"});
+                    words.insert(words.end(), {"--timeout", timeout});
                     const std::string log = new_log();
-                    CommandSettings settings{std::chrono::seconds(15), {}};
+                    CommandSettings settings{std::chrono::seconds(30), {}};
                     if (posts == Posts::no_read) {
-                        settings = with_faults(any_read, log, 10);
+                        settings = with_faults(any_read, log, 25);
                     }
                     std::string came = expect_reader(run(words, settings), end);
                     if (posts == Posts::no_read) {
@@ -46,11 +47,11 @@ class Peers : public FaultMatrix {
     // A stranger at a server that then serves its one client.
     Play stranger(const std::string& what, const std::string& faults, const std::string& says) {
         return {
-            "reader", "stranger: " + what, 10, [=, this] {
-                const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+            "reader", "stranger: " + what, 20, [=, this] {
+                const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
                 const std::string log = new_log();
                 const auto stranger =
-                    run(pair_client(ipv4(), serving.port), with_faults(faults, log, 5));
+                    run(pair_client(ipv4(), serving.port), with_faults(faults, log, 20));
                 expect_struck(faults, log);
                 std::string came = expect_reader(stranger, {1, says});
                 expect_served(serving.port);
@@ -62,14 +63,14 @@ class Peers : public FaultMatrix {
     // The server stops or dies at this place; once it is continued it serves on.
     Play server_stops(const std::string& fault, const End& end) {
         return {
-            "server", fault, 10, [=, this] {
+            "server", fault, 20, [=, this] {
                 const std::string log = new_log();
                 const PairServer serving =
-                    start_pair_server({"--clients", "0"}, with_faults(fault, log, 20));
+                    start_pair_server({"--clients", "0"}, with_faults(fault, log, 60));
                 auto words = pair_client(ipv4(), serving.port);
-                words.insert(words.end(), {"--timeout", "3"});
-                std::string came = expect_reader(run(words, {std::chrono::seconds(15), {}}), end);
-                expect_struck(fault, log);
+                words.insert(words.end(), {"--timeout", end.status == 0 ? "8" : "3"});
+                std::string came = expect_reader(run(words, {std::chrono::seconds(30), {}}), end);
+                wait_until_stopped(fault, log, *serving.command);
                 serving.command->send_signal(SIGCONT);
                 expect_served(serving.port);
                 serving.command->send_signal(SIGTERM);
@@ -78,28 +79,34 @@ class Peers : public FaultMatrix {
             }};
     }
 
-    // Waits until the fault has struck a program that goes on or stops.
-    static void wait_for_log(const std::string& fault, const std::string& log) {
-        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-        std::error_code ignored;
-        while (std::filesystem::file_size(log, ignored) < fault.size()
-               || static_cast<bool>(ignored)) {
-            if (std::chrono::steady_clock::now() > limit) {
-                break;
-            }
+    // Waits until the fault, which is told before it strikes, has stopped the program.
+    static void wait_until_stopped(const std::string& fault, const std::string& log,
+                                   const Command& command) {
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (!is_stopped(command.process_id())) {
+            ASSERT_LT(std::chrono::steady_clock::now(), limit) << fault;
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
         }
         expect_struck(fault, log);
     }
+    static bool is_stopped(int process) {
+        std::ifstream status(fmt::format("/proc/{}/status", process));
+        for (std::string word; status >> word;) {
+            if (word == "State:" && status >> word) {
+                return word == "T";
+            }
+        }
+        return false;
+    }
 
     // The reader stops at this place; the server serves others meanwhile.
     Play reader_stops(const std::string& fault) {
-        return {"reader", fault, 10, [=, this] {
+        return {"reader", fault, 20, [=, this] {
                     const std::string log = new_log();
                     const PairServer serving =
-                        start_pair_server({"--clients", "0"}, {std::chrono::seconds(20), {}});
-                    Command reading(pair_client(ipv4(), serving.port), with_faults(fault, log, 5));
-                    wait_for_log(fault, log);
+                        start_pair_server({"--clients", "0"}, {std::chrono::seconds(60), {}});
+                    Command reading(pair_client(ipv4(), serving.port), with_faults(fault, log, 60));
+                    wait_until_stopped(fault, log, reading);
                     expect_served(serving.port);
                     reading.send_signal(SIGKILL);
                     EXPECT_EQ(reading.finish().status, 128 + SIGKILL);
@@ -121,8 +128,9 @@ TEST_F(Peers, ThatBreakTheProtocolAreNotBelieved) {
         descriptor("wrapping-buffer", invalid),
         descriptor("wrong-rkey:0", {1, "remote access error"}, Posts::reads),
         descriptor("wrong-address:0", {1, "remote access error"}, Posts::reads),
-        descriptor("no-descriptor", {1, "sent no descriptor before the deadline"}),
-        descriptor("no-accept", {1, "no answer before the deadline"}),
+        descriptor("no-descriptor", {1, "sent no descriptor before the deadline"}, Posts::no_read,
+                   "3"),
+        descriptor("no-accept", {1, "no answer before the deadline"}, Posts::no_read, "3"),
     });
 }
 
@@ -130,12 +138,12 @@ TEST_F(Peers, ThatBreakTheProtocolAreNotBelieved) {
 TEST_F(Peers, ThatSayAFirstMessageOfAnotherKindAreHungUpOn) {
     const auto first_message = [this](const std::string& fault, const std::string& notice) {
         return Play{
-            "reader", fault, 10, [this, fault, notice] {
-                const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+            "reader", fault, 20, [this, fault, notice] {
+                const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
                 const std::string log = new_log();
                 auto words = pair_client(ipv4(), serving.port);
-                words.insert(words.end(), {"--timeout", "4"});
-                const auto reading = run(words, with_faults(fault, log, 10));
+                words.insert(words.end(), {"--timeout", "8"});
+                const auto reading = run(words, with_faults(fault, log, 25));
                 expect_struck(fault, log);
                 std::string came = expect_reader(reading, {1, ""});
                 expect_served(serving.port);
@@ -172,8 +180,8 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
     }
     std::vector<Play> plays;
     plays.push_back(
-        {"reader", "stranger: TCP to the port, where it listens for RDMA only", 10, [&] {
-             const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+        {"reader", "stranger: TCP to the port, where it listens for RDMA only", 20, [&] {
+             const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
              const auto stranger =
                  run({"bash", "-c", "head -c 4096 /dev/urandom >\"/dev/tcp/$0/$1\"", ipv4(),
                       serving.port});
@@ -184,10 +192,10 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              return std::string("connection refused; not counted");
          }});
     plays.push_back(
-        {"reader", "stranger: 20 times garbage over RDMA CM to the port", 10, [&] {
-             const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+        {"reader", "stranger: 20 times garbage over RDMA CM to the port", 20, [&] {
+             const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
              const auto stranger = run({strangers(), ipv4(), serving.port, "--count", "20"},
-                                       {std::chrono::seconds(10), {}});
+                                       {std::chrono::seconds(30), {}});
              expect_status(stranger, 0);
              EXPECT_THAT(stranger.err, HasSubstr("20 refused")) << told(stranger);
              expect_served(serving.port);
@@ -197,10 +205,10 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              return std::string("20 refused; not counted");
          }});
     plays.push_back(
-        {"reader", "stranger: rping -c", 10, [&] {
-             const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+        {"reader", "stranger: rping -c", 20, [&] {
+             const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
              const auto stranger = run({"rping", "-c", "-a", ipv4(), "-p", serving.port, "-C", "1"},
-                                       {std::chrono::seconds(10), {}});
+                                       {std::chrono::seconds(30), {}});
              EXPECT_FALSE(stranger.timed_out) << told(stranger);
              EXPECT_NE(stranger.status, 0) << told(stranger);
              expect_served(serving.port);
@@ -209,7 +217,7 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              EXPECT_THAT(served.err, HasSubstr("refused a connection")) << told(served);
              return std::string("refused; not counted");
          }});
-    plays.push_back({"server", "stranger: rping -s", 8, [&] {
+    plays.push_back({"server", "stranger: rping -s", 20, [&] {
                          // Its port is free: a server of ours has just left it.
                          std::string port;
                          {
@@ -219,10 +227,10 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
                              (void)earlier.command->finish();
                          }
                          Command serving({"rping", "-s", "-a", ipv4(), "-p", port, "-C", "1"},
-                                         {std::chrono::seconds(10), {}});
+                                         {std::chrono::seconds(40), {}});
                          auto words = pair_client(ipv4(), port);
                          words.insert(words.end(), {"--timeout", "3"});
-                         return expect_reader(run(words, {std::chrono::seconds(15), {}}), {1, ""});
+                         return expect_reader(run(words, {std::chrono::seconds(30), {}}), {1, ""});
                      }});
     play(plays);
 }
@@ -320,7 +328,9 @@ Row server_dies(const std::string& fault, const End& reader) {
     row.server_fault = fault;
     row.reader = reader;
     row.server = End{128 + SIGKILL, ""};
-    row.reader_timeout = "3";
+    if (reader.status != 0 && reader.says.empty()) {
+        row.reader_timeout = "3";
+    }
     return row;
 }
 
@@ -355,17 +365,17 @@ TEST_F(Peers, ThatDieEndTheOtherSideInTime) {
 TEST_F(Peers, ThatDieRightAfterTheDescriptorEndTheReaderInTime) {
     const std::string fault = "ibv_post_send:1:KILL_AFTER";
     const std::string stop = "ibv_post_send:2:STOP";
-    play({{"server", fault + ", " + stop + " at the reader", 12, [&] {
+    play({{"server", fault + ", " + stop + " at the reader", 20, [&] {
                const std::string log = new_log();
                const std::string reader_log = new_log();
                const PairServer serving =
-                   start_pair_server({"--clients", "0"}, with_faults(fault, log, 15));
+                   start_pair_server({"--clients", "0"}, with_faults(fault, log, 60));
                auto words = pair_client(ipv4(), serving.port);
-               words.insert(words.end(), {"--timeout", "6"});
-               Command reading(words, with_faults(stop, reader_log, 10));
+               words.insert(words.end(), {"--timeout", "8"});
+               Command reading(words, with_faults(stop, reader_log, 60));
                expect_status(serving.command->finish(), 128 + SIGKILL);
                expect_struck(fault, log);
-               wait_for_log(stop, reader_log);
+               wait_until_stopped(stop, reader_log, reading);
                reading.send_signal(SIGCONT);
                return expect_reader(reading.finish(), {1, ""}) + "; server: exit "
                       + std::to_string(128 + SIGKILL);
@@ -376,11 +386,12 @@ TEST_F(Peers, ThatDieInTheMiddleOfALongReadEndTheOtherSideInTime) {
     const auto under_way = [this](const std::function<std::string(PairServer&, Command&)>& work) {
         return [this, work] {
             PairServer serving = start_pair_server({"--size", "64M", "--clients", "0"},
-                                                   {std::chrono::seconds(40), {}});
+                                                   {std::chrono::seconds(60), {}});
             auto words = pair_client(ipv4(), serving.port);
-            words.insert(words.end(), {"--timeout", "15"});
-            Command reading(words, {std::chrono::seconds(30), {}});
-            wait_for_packets(500);
+            words.insert(words.end(), {"--timeout", "20"});
+            const std::uint64_t before = packets_sent();
+            Command reading(words, {std::chrono::seconds(40), {}});
+            wait_for_packets_since(before, 500);
             return work(serving, reading);
         };
     };
@@ -429,13 +440,13 @@ TEST_F(Peers, ThatAreToldToStopEndAtOnce) {
         reader_ends("ibv_post_send:2:INT", SIGINT),
     });
     const auto server_told = [this](const std::string& fault) {
-        return Play{"server", fault + ", before its one client came", 10, [this, fault] {
+        return Play{"server", fault + ", before its one client came", 20, [this, fault] {
                         const std::string log = new_log();
                         const PairServer serving =
-                            start_pair_server({}, with_faults(fault, log, 6));
+                            start_pair_server({}, with_faults(fault, log, 40));
                         auto words = pair_client(ipv4(), serving.port);
                         words.insert(words.end(), {"--timeout", "3"});
-                        const auto reading = run(words, {std::chrono::seconds(15), {}});
+                        const auto reading = run(words, {std::chrono::seconds(30), {}});
                         const auto served = serving.command->finish();
                         expect_struck(fault, log);
                         expect_status(served, 1);

@@ -30,7 +30,7 @@ class Reports : public FaultMatrix {
     static CommandResult run_ranks(const std::vector<Program>& programs, const std::string& report,
                                    int status) {
         std::vector<std::string> options = kOptions;
-        options.insert(options.end(), {"--timeout", "10", "--json", report});
+        options.insert(options.end(), {"--timeout", "20", "--json", report});
         const auto result = run(launch(programs, options), {std::chrono::seconds(95), {}});
         expect_status(result, status);
         if (status != 3) {
@@ -196,7 +196,7 @@ TEST_F(Reports, AreCompleteAlthoughARankIsStopped) {
                 const std::vector<std::string> faulty = words_with_faults(fault, log);
                 // Rank 0 reports; rank 1 serves where the server is stopped.
                 std::vector<std::string> options = kOptions;
-                options.insert(options.end(), {"--timeout", "4", "--json", report_path()});
+                options.insert(options.end(), {"--timeout", "8", "--json", report_path()});
                 if (server) {
                     options.insert(options.end(), {"--server", "1"});
                 }

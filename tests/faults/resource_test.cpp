@@ -35,13 +35,13 @@ class Resources : public FaultMatrix {
 
     Play reader(const std::string& limit, const End& end,
                 const std::vector<std::string>& server_options = {}) {
-        return {"reader", limit, 10, [=, this] {
+        return {"reader", limit, 20, [=, this] {
                     std::vector<std::string> options = server_options;
                     options.insert(options.end(), {"--clients", "0"});
                     const PairServer serving =
-                        start_pair_server(options, {std::chrono::seconds(20), {}});
+                        start_pair_server(options, {std::chrono::seconds(40), {}});
                     const auto reading = run(limited(limit, pair_client(ipv4(), serving.port)),
-                                             {std::chrono::seconds(15), {}});
+                                             {std::chrono::seconds(30), {}});
                     std::string came = expect_reader(reading, end);
                     if (server_options.empty()) {
                         expect_served(serving.port);
@@ -60,10 +60,10 @@ class Resources : public FaultMatrix {
 
     static Play server(const std::string& limit, const std::vector<std::string>& options,
                        const End& end) {
-        return {"server", limit, 10, [=] {
+        return {"server", limit, 20, [=] {
                     std::vector<std::string> words{pair_tool(), "-s", "--port", "0"};
                     words.insert(words.end(), options.begin(), options.end());
-                    const auto serving = run(limited(limit, words), {std::chrono::seconds(10), {}});
+                    const auto serving = run(limited(limit, words), {std::chrono::seconds(30), {}});
                     expect_status(serving, end.status);
                     EXPECT_THAT(serving.err, HasSubstr(end.says)) << told(serving);
                     return fmt::format("{}, exit {}", end.says, serving.status);
@@ -89,23 +89,23 @@ TEST_F(Resources, OpenFiles) {
     for (const Step& step : steps) {
         const std::string limit = fmt::format("ulimit -n {}", step.files);
         plays.push_back(
-            {"reader", limit, 10, [=, this] {
+            {"reader", limit, 20, [=, this] {
                  const PairServer serving =
                      start_pair_server({"--clients", "0"}, {std::chrono::seconds(30), {}});
                  auto words = pair_client(ipv4(), serving.port);
-                 words.insert(words.end(), {"--timeout", "2"});
-                 const auto reading = run(limited(limit, words), {std::chrono::seconds(15), {}});
+                 words.insert(words.end(), {"--timeout", "8"});
+                 const auto reading = run(limited(limit, words), {std::chrono::seconds(30), {}});
                  std::string came = expect_reader(reading, step.reader);
                  expect_served(serving.port);
                  serving.command->send_signal(SIGTERM);
                  expect_status(serving.command->finish(), 0);
                  return came + "; serves on";
              }});
-        plays.push_back({"server", limit, 10, [=, this] {
+        plays.push_back({"server", limit, 20, [=, this] {
                              // Nobody stops it: it ends by itself, also when it has served its one
                              // client.
                              Command serving(limited(limit, {pair_tool(), "-s", "--port", "0"}),
-                                             {std::chrono::seconds(15), {}});
+                                             {std::chrono::seconds(30), {}});
                              if (step.server.status == 0) {
                                  EXPECT_TRUE(serving.wait_for_stderr("--port "));
                                  expect_served(port_in(serving.said_on_stderr()));
@@ -134,12 +134,12 @@ TEST_F(Resources, LockedMemory) {
                                         "--clear-groups", "--bounding-set=-all", program};
     const std::string limit = "ulimit -l 64";
     const Play reading_user{
-        "reader", limit + ", as an ordinary user", 10, [&] {
+        "reader", limit + ", as an ordinary user", 20, [&] {
             const PairServer serving = start_pair_server({"--size", "1M", "--clients", "0"},
-                                                         {std::chrono::seconds(20), {}});
+                                                         {std::chrono::seconds(40), {}});
             auto words = user;
             words.insert(words.end(), {"-c", ipv4(), "--port", serving.port});
-            const auto reading = run(limited(limit, words), {std::chrono::seconds(15), {}});
+            const auto reading = run(limited(limit, words), {std::chrono::seconds(30), {}});
             std::string came = expect_reader(reading, {1, "memlock"});
             expect_served(serving.port);
             serving.command->send_signal(SIGTERM);
@@ -147,10 +147,10 @@ TEST_F(Resources, LockedMemory) {
             return came + "; serves on";
         }};
     const Play serving_user{
-        "server", limit + ", as an ordinary user", 10, [&] {
+        "server", limit + ", as an ordinary user", 20, [&] {
             auto words = user;
             words.insert(words.end(), {"-s", "--port", "0", "--size", "1M"});
-            const auto serving = run(limited(limit, words), {std::chrono::seconds(10), {}});
+            const auto serving = run(limited(limit, words), {std::chrono::seconds(30), {}});
             expect_status(serving, 1);
             EXPECT_THAT(serving.err, HasSubstr("memlock")) << told(serving);
             return fmt::format("memlock, exit {}", serving.status);
@@ -162,12 +162,12 @@ TEST_F(Resources, OutputOfAReader) {
     std::vector<Play> plays;
     for (const std::string redirection : {">/dev/full", ">&-"}) {
         plays.push_back(
-            {"reader", "stdout " + redirection, 10, [redirection, this] {
-                 const PairServer serving = start_pair_server({}, {std::chrono::seconds(15), {}});
+            {"reader", "stdout " + redirection, 20, [redirection, this] {
+                 const PairServer serving = start_pair_server({}, {std::chrono::seconds(30), {}});
                  std::vector<std::string> words{"sh", "-c", "exec \"$0\" \"$@\" " + redirection};
                  const auto client = pair_client(ipv4(), serving.port);
                  words.insert(words.end(), client.begin(), client.end());
-                 const auto reading = run(words, {std::chrono::seconds(10), {}});
+                 const auto reading = run(words, {std::chrono::seconds(30), {}});
                  (void)serving.command->finish();
                  return expect_reader(reading, {1, "write to stdout"});
              }});
