@@ -14,7 +14,7 @@ using ::testing::StartsWith;
 
 constexpr int kTimeout = 8;
 // mpirun's own start and end, on a slow machine, beside the run's deadline and grace.
-constexpr double kLatest = kTimeout + 5 + 45;
+constexpr double kLatest = kTimeout + 5 + 25;
 
 class PeerFault : public DeviceTest {
   protected:

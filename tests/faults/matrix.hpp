@@ -28,7 +28,7 @@ struct Row {
     /// Unset: the server goes on, and proves it with a second, real reader.
     std::optional<End> server;
     /// Seconds the row may take; it has failed once they and 5 more are over.
-    int deadline = 20;
+    int deadline = 10;
     /// More than a busy machine takes, but where it is to be used up.
     std::string reader_timeout = "8";
     std::vector<std::string> server_options;

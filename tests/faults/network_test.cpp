@@ -208,7 +208,7 @@ class Network : public FaultMatrix {
     // A reader that waits for its read, which this fault meets then: on a short cable software RoCE
     // completes a read before the call that posts it returns.
     Play while_waiting(const std::string& fault, const End& end) {
-        return {"reader", fault + ", while it waits", 20, [=, this] {
+        return {"reader", fault + ", while it waits", 12, [=, this] {
                     const PairServer serving = server("64K");
                     const BadCable cable = delayed(150);
                     lay(cable);
@@ -296,7 +296,7 @@ TEST_F(Network, ThatGoesInTheMiddleOfAReadEndsItInTime) {
                         "tc qdisc replace dev rrf0 root netem loss 100%; sleep 0.5; "
                         "tc qdisc delete dev rrf0 root",
                         "true", {}, 30),
-          {"reader", "SIGSTOP in the middle of a read, SIGCONT after its deadline", 20,
+          {"reader", "SIGSTOP in the middle of a read, SIGCONT after its deadline", 15,
            [&late] {
                const PairServer serving = server("128M");
                const std::uint64_t before = packets_sent("rrfx1");
@@ -309,7 +309,7 @@ TEST_F(Network, ThatGoesInTheMiddleOfAReadEndsItInTime) {
                reading.send_signal(SIGCONT);
                const auto continued = std::chrono::steady_clock::now();
                std::string came = expect_reader(reading.finish(), late);
-               EXPECT_LT(std::chrono::steady_clock::now() - continued, std::chrono::seconds(8));
+               EXPECT_LT(std::chrono::steady_clock::now() - continued, std::chrono::seconds(2));
                expect_done("tc qdisc delete dev rrf0 root");
                serving.command->send_signal(SIGTERM);
                expect_status(serving.command->finish(), 0);

@@ -24,7 +24,7 @@ class Peers : public FaultMatrix {
     enum class Posts { no_read, reads };
     Play descriptor(const std::string& fault, const End& end, Posts posts = Posts::no_read,
                     const std::string& timeout = "8") {
-        return {"server", fault, 20, [=, this] {
+        return {"server", fault, 10, [=, this] {
                     // Strikes the first read that is posted.
                     const std::string any_read = "read:1:empty";
                     const PairServer serving = start_faulty_server(fault, ipv4());
@@ -47,7 +47,7 @@ class Peers : public FaultMatrix {
     // A stranger at a server that then serves its one client.
     Play stranger(const std::string& what, const std::string& faults, const std::string& says) {
         return {
-            "reader", "stranger: " + what, 20, [=, this] {
+            "reader", "stranger: " + what, 10, [=, this] {
                 const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
                 const std::string log = new_log();
                 const auto stranger =
@@ -63,7 +63,7 @@ class Peers : public FaultMatrix {
     // The server stops or dies at this place; once it is continued it serves on.
     Play server_stops(const std::string& fault, const End& end) {
         return {
-            "server", fault, 20, [=, this] {
+            "server", fault, 10, [=, this] {
                 const std::string log = new_log();
                 const PairServer serving =
                     start_pair_server({"--clients", "0"}, with_faults(fault, log, 60));
@@ -101,7 +101,7 @@ class Peers : public FaultMatrix {
 
     // The reader stops at this place; the server serves others meanwhile.
     Play reader_stops(const std::string& fault) {
-        return {"reader", fault, 20, [=, this] {
+        return {"reader", fault, 10, [=, this] {
                     const std::string log = new_log();
                     const PairServer serving =
                         start_pair_server({"--clients", "0"}, {std::chrono::seconds(60), {}});
@@ -138,7 +138,7 @@ TEST_F(Peers, ThatBreakTheProtocolAreNotBelieved) {
 TEST_F(Peers, ThatSayAFirstMessageOfAnotherKindAreHungUpOn) {
     const auto first_message = [this](const std::string& fault, const std::string& notice) {
         return Play{
-            "reader", fault, 20, [this, fault, notice] {
+            "reader", fault, 10, [this, fault, notice] {
                 const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
                 const std::string log = new_log();
                 auto words = pair_client(ipv4(), serving.port);
@@ -180,7 +180,7 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
     }
     std::vector<Play> plays;
     plays.push_back(
-        {"reader", "stranger: TCP to the port, where it listens for RDMA only", 20, [&] {
+        {"reader", "stranger: TCP to the port, where it listens for RDMA only", 10, [&] {
              const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
              const auto stranger =
                  run({"bash", "-c", "head -c 4096 /dev/urandom >\"/dev/tcp/$0/$1\"", ipv4(),
@@ -192,7 +192,7 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              return std::string("connection refused; not counted");
          }});
     plays.push_back(
-        {"reader", "stranger: 20 times garbage over RDMA CM to the port", 20, [&] {
+        {"reader", "stranger: 20 times garbage over RDMA CM to the port", 10, [&] {
              const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
              const auto stranger = run({strangers(), ipv4(), serving.port, "--count", "20"},
                                        {std::chrono::seconds(30), {}});
@@ -205,7 +205,7 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              return std::string("20 refused; not counted");
          }});
     plays.push_back(
-        {"reader", "stranger: rping -c", 20, [&] {
+        {"reader", "stranger: rping -c", 10, [&] {
              const PairServer serving = start_pair_server({}, {std::chrono::seconds(40), {}});
              const auto stranger = run({"rping", "-c", "-a", ipv4(), "-p", serving.port, "-C", "1"},
                                        {std::chrono::seconds(30), {}});
@@ -217,7 +217,7 @@ TEST_F(Peers, ThatAreOtherProgramsAreRefusedAndNotCounted) {
              EXPECT_THAT(served.err, HasSubstr("refused a connection")) << told(served);
              return std::string("refused; not counted");
          }});
-    plays.push_back({"server", "stranger: rping -s", 20, [&] {
+    plays.push_back({"server", "stranger: rping -s", 10, [&] {
                          // Its port is free: a server of ours has just left it.
                          std::string port;
                          {
@@ -365,7 +365,7 @@ TEST_F(Peers, ThatDieEndTheOtherSideInTime) {
 TEST_F(Peers, ThatDieRightAfterTheDescriptorEndTheReaderInTime) {
     const std::string fault = "ibv_post_send:1:KILL_AFTER";
     const std::string stop = "ibv_post_send:2:STOP";
-    play({{"server", fault + ", " + stop + " at the reader", 20, [&] {
+    play({{"server", fault + ", " + stop + " at the reader", 10, [&] {
                const std::string log = new_log();
                const std::string reader_log = new_log();
                const PairServer serving =
@@ -440,7 +440,7 @@ TEST_F(Peers, ThatAreToldToStopEndAtOnce) {
         reader_ends("ibv_post_send:2:INT", SIGINT),
     });
     const auto server_told = [this](const std::string& fault) {
-        return Play{"server", fault + ", before its one client came", 20, [this, fault] {
+        return Play{"server", fault + ", before its one client came", 10, [this, fault] {
                         const std::string log = new_log();
                         const PairServer serving =
                             start_pair_server({}, with_faults(fault, log, 40));

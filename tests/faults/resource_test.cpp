@@ -35,7 +35,7 @@ class Resources : public FaultMatrix {
 
     Play reader(const std::string& limit, const End& end,
                 const std::vector<std::string>& server_options = {}) {
-        return {"reader", limit, 20, [=, this] {
+        return {"reader", limit, 10, [=, this] {
                     std::vector<std::string> options = server_options;
                     options.insert(options.end(), {"--clients", "0"});
                     const PairServer serving =
@@ -60,7 +60,7 @@ class Resources : public FaultMatrix {
 
     static Play server(const std::string& limit, const std::vector<std::string>& options,
                        const End& end) {
-        return {"server", limit, 20, [=] {
+        return {"server", limit, 10, [=] {
                     std::vector<std::string> words{pair_tool(), "-s", "--port", "0"};
                     words.insert(words.end(), options.begin(), options.end());
                     const auto serving = run(limited(limit, words), {std::chrono::seconds(30), {}});
@@ -89,7 +89,7 @@ TEST_F(Resources, OpenFiles) {
     for (const Step& step : steps) {
         const std::string limit = fmt::format("ulimit -n {}", step.files);
         plays.push_back(
-            {"reader", limit, 20, [=, this] {
+            {"reader", limit, 10, [=, this] {
                  const PairServer serving =
                      start_pair_server({"--clients", "0"}, {std::chrono::seconds(30), {}});
                  auto words = pair_client(ipv4(), serving.port);
@@ -101,7 +101,7 @@ TEST_F(Resources, OpenFiles) {
                  expect_status(serving.command->finish(), 0);
                  return came + "; serves on";
              }});
-        plays.push_back({"server", limit, 20, [=, this] {
+        plays.push_back({"server", limit, 10, [=, this] {
                              // Nobody stops it: it ends by itself, also when it has served its one
                              // client.
                              Command serving(limited(limit, {pair_tool(), "-s", "--port", "0"}),
@@ -134,7 +134,7 @@ TEST_F(Resources, LockedMemory) {
                                         "--clear-groups", "--bounding-set=-all", program};
     const std::string limit = "ulimit -l 64";
     const Play reading_user{
-        "reader", limit + ", as an ordinary user", 20, [&] {
+        "reader", limit + ", as an ordinary user", 10, [&] {
             const PairServer serving = start_pair_server({"--size", "1M", "--clients", "0"},
                                                          {std::chrono::seconds(40), {}});
             auto words = user;
@@ -147,7 +147,7 @@ TEST_F(Resources, LockedMemory) {
             return came + "; serves on";
         }};
     const Play serving_user{
-        "server", limit + ", as an ordinary user", 20, [&] {
+        "server", limit + ", as an ordinary user", 10, [&] {
             auto words = user;
             words.insert(words.end(), {"-s", "--port", "0", "--size", "1M"});
             const auto serving = run(limited(limit, words), {std::chrono::seconds(30), {}});
@@ -162,7 +162,7 @@ TEST_F(Resources, OutputOfAReader) {
     std::vector<Play> plays;
     for (const std::string redirection : {">/dev/full", ">&-"}) {
         plays.push_back(
-            {"reader", "stdout " + redirection, 20, [redirection, this] {
+            {"reader", "stdout " + redirection, 10, [redirection, this] {
                  const PairServer serving = start_pair_server({}, {std::chrono::seconds(30), {}});
                  std::vector<std::string> words{"sh", "-c", "exec \"$0\" \"$@\" " + redirection};
                  const auto client = pair_client(ipv4(), serving.port);

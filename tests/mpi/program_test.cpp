@@ -65,7 +65,7 @@ class WithoutADevice : public ::testing::Test {
 TEST_F(WithoutADevice, TheClusterToolNamesCauseAndCureOnce) {
     const auto result = run_ranks("4", {});
     EXPECT_EQ(result.status, 3) << result.err;
-    EXPECT_LT(result.seconds, 40);
+    EXPECT_LT(result.seconds, 10);
     const auto lines = own_lines(result, "rdma_read_mpi");
     ASSERT_THAT(lines, SizeIs(1)) << result.err;
     EXPECT_THAT(lines.front(),
@@ -92,7 +92,7 @@ TEST_F(WithoutADevice, ThePairNamesCauseAndCure) {
                               std::vector<std::string>{kPairTool, "-c", "10.0.0.1"}}) {
         const auto result = run(words);
         EXPECT_EQ(result.status, 3) << result.err;
-        EXPECT_LT(result.seconds, 40);
+        EXPECT_LT(result.seconds, 10);
         EXPECT_EQ(result.out, "");
         const auto lines = own_lines(result, "rdma_read");
         ASSERT_THAT(lines, SizeIs(1)) << result.err;
@@ -186,7 +186,7 @@ TEST(AWrongCommandLine, IsOneLineFromOneRankAtOnce) {
         EXPECT_EQ(result.status, 2) << shown << "\n" << result.err;
         EXPECT_THAT(own_lines(result, "rdma_read_mpi"), SizeIs(1)) << shown << "\n" << result.err;
         EXPECT_EQ(result.out, "") << shown;
-        EXPECT_LT(result.seconds, 60) << shown;
+        EXPECT_LT(result.seconds, 20) << shown;
         EXPECT_THAT(result.left_over, IsEmpty()) << shown;
     }
 }
