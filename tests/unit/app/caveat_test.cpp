@@ -97,11 +97,11 @@ TEST(SharedCores, AreNotGuessedForRanksOfWhichNothingIsKnown) {
 
 TEST(SharedCores, AreFoundAmongManyRanksInTime) {
     std::vector<RankCores> ranks;
-    ranks.reserve(129);
-    for (int rank = 0; rank < 129; ++rank) {
-        ranks.push_back({rank, cpus("0-127")});
+    ranks.reserve(257);
+    for (int rank = 0; rank < 257; ++rank) {
+        ranks.push_back({rank, cpus("0-255")});
     }
-    EXPECT_THAT(shared_cores(ranks), Optional(StartsWith("ranks 0-128 share 128 cores ")));
+    EXPECT_THAT(shared_cores(ranks), Optional(StartsWith("ranks 0-256 share 256 cores ")));
     ranks.pop_back();
     EXPECT_FALSE(shared_cores(ranks));
 }

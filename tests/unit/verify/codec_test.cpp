@@ -259,7 +259,7 @@ TEST(Codec, EveryChangedByteIsRefusedOrHarmless) {
 TEST(Codec, RandomBytesAfterARightBeginningAreRefusedOrHarmless) {
     std::mt19937 random(5);
     const Bytes start = encode(Result{});
-    for (int round = 0; round < 5000; ++round) {
+    for (int round = 0; round < 20000; ++round) {
         Bytes bytes(start.begin(), start.begin() + static_cast<std::ptrdiff_t>(7 + random() % 30));
         for (std::size_t more = random() % 300; more > 0; --more) {
             // Mostly small values, which pass for counts and flags.
